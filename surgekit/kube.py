@@ -1,0 +1,159 @@
+"""Raw access to the API server: JSON in, JSON out.
+
+The official client finds the cluster and authenticates (kubeconfig, in-cluster token with refresh,
+TLS); its model objects are left aside, because building them dominates the cost of a busy watch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlencode
+
+import orjson
+import urllib3
+from kubernetes import client, config
+
+__all__ = ["ApiError", "Kube", "KubeUnreachable"]
+
+Json = dict[str, Any]
+MERGE_PATCH = "application/merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+_CONNECT_S, _READ_S = 5.0, 30.0
+
+
+class KubeUnreachable(Exception):
+    """The API server did not answer."""
+
+
+class ApiError(Exception):
+    """The API server answered with an error status."""
+
+    def __init__(self, code: int, reason: str, message: str) -> None:
+        super().__init__(f"{code} {reason}: {message}")
+        self.code, self.reason, self.message = code, reason, message
+
+
+class Kube:
+    """One API server, one identity. Safe to share between threads."""
+
+    def __init__(self, configuration: Any) -> None:
+        # One connection per watch and a few for requests; urllib3 only warns past that.
+        configuration.connection_pool_maxsize = 16
+        self._configuration = configuration
+        self._pool: urllib3.PoolManager = client.ApiClient(configuration).rest_client.pool_manager
+
+    @classmethod
+    def connect(cls, kubeconfig: Path | None = None) -> Kube:
+        """The cluster named by `kubeconfig`, else the pod's own, else the user's current context."""
+        configuration = client.Configuration()
+        if kubeconfig is None:
+            try:
+                config.load_incluster_config(client_configuration=configuration)
+                return cls(configuration)
+            except config.ConfigException:
+                pass
+        config.load_kube_config(
+            config_file=str(kubeconfig) if kubeconfig else None, client_configuration=configuration
+        )
+        return cls(configuration)
+
+    @property
+    def host(self) -> str:
+        return cast(str, self._configuration.host)
+
+    def get(self, path: str, **query: str | int | bool) -> Json:
+        return self._json("GET", path, query)
+
+    def list(self, path: str, **query: str | int | bool) -> tuple[list[Json], str]:
+        """All items, fetched in pages, and the resourceVersion to watch from."""
+        items: list[Json] = []
+        page = self.get(path, limit=500, **query)
+        items += page.get("items") or []
+        while token := page["metadata"].get("continue"):
+            page = self.get(path, limit=500, **query, **{"continue": token})
+            items += page.get("items") or []
+        return items, page["metadata"]["resourceVersion"]
+
+    def create(self, path: str, body: Json, **query: str | int | bool) -> Json:
+        return self._json("POST", path, query, body)
+
+    def replace(self, path: str, body: Json) -> Json:
+        return self._json("PUT", path, {}, body)
+
+    def patch(
+        self, path: str, body: Json | list[Json], content_type: str = MERGE_PATCH, **query: str | int | bool
+    ) -> Json:
+        return self._json("PATCH", path, query, body, content_type)
+
+    def delete(self, path: str, body: Json | None = None, **query: str | int | bool) -> Json:
+        return self._json("DELETE", path, query, body)
+
+    def stream(self, path: str, **query: str | int | bool) -> Iterator[list[bytes]]:
+        """The lines of a watch, in the batches they arrive in."""
+        response = self._request("GET", path, query, None, "", read_s=float(query["timeoutSeconds"]) + 10)
+        try:
+            pending = b""
+            for chunk in response.stream(1 << 18, decode_content=True):
+                *lines, pending = (pending + chunk).split(b"\n")
+                if lines:
+                    yield lines
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise KubeUnreachable(f"watch {path} broke off: {error}") from error
+        finally:
+            response.close()
+
+    def _json(
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str | int | bool],
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> Json:
+        response = self._request(method, path, query, body, content_type, read_s=_READ_S)
+        try:
+            return cast(Json, orjson.loads(response.read()))
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise KubeUnreachable(f"{method} {path} broke off: {error}") from error
+        finally:
+            response.release_conn()
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str | int | bool],
+        body: Any,
+        content_type: str,
+        read_s: float,
+    ) -> urllib3.BaseHTTPResponse:
+        headers = {"Accept": "application/json"}
+        if token := self._configuration.get_api_key_with_prefix("BearerToken", alias="authorization"):
+            headers["Authorization"] = token
+        if body is not None:
+            headers["Content-Type"] = content_type
+        words = {k: str(v).lower() if isinstance(v, bool) else v for k, v in query.items()}
+        url = self.host + path + (f"?{urlencode(words)}" if words else "")
+        try:
+            response = self._pool.request(
+                method,
+                url,
+                headers=headers,
+                body=orjson.dumps(body) if body is not None else None,
+                preload_content=False,
+                retries=False,
+                timeout=urllib3.Timeout(connect=_CONNECT_S, read=read_s),
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise KubeUnreachable(f"{method} {url}: {error}") from error
+        if response.status < 400:
+            return response
+        raw = response.read()
+        response.release_conn()
+        try:
+            status = orjson.loads(raw)
+            raise ApiError(response.status, status.get("reason", ""), status.get("message", ""))
+        except orjson.JSONDecodeError:
+            raise ApiError(response.status, "", raw[:200].decode(errors="replace")) from None
