@@ -1,0 +1,108 @@
+"""`surgekit certificates`: make and renew what the extender's TLS needs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from surgekit.certificates import CertificateError, Change, Client, Server, ensure, ensure_secrets
+from surgekit.kube import ApiError, Kube, KubeUnreachable
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    no_args_is_help=True, help="Make and renew the certificates our servers and their callers use."
+)
+
+# The Secrets that manifests/ mount; the RBAC in manifests/overlays/self-signed names the same ones.
+_CA_SECRET = "surgekit-ca"  # noqa: S105  # a Secret's name, not its content
+_EXTENDER_SECRET, _EXTENDER_SERVICE = "surgekit-extender-tls", "surgekit-extender"
+_CLIENTS = ("surgekit-scheduler-client-tls=kube-scheduler", "surgekit-prometheus-client-tls=prometheus")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the changes as JSON.")]
+
+
+@app.command()
+def files(
+    directory: Annotated[Path, typer.Argument(help="Where ca, tls and one pair per client are kept.")],
+    host: Annotated[list[str] | None, typer.Option(help="DNS name or address of the server.")] = None,
+    client: Annotated[
+        list[str] | None, typer.Option(help="Common name of a client, and its files' name.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Keep certificates in a directory; renew those with under a third of their time left."""
+    with _errors_said():
+        _say(ensure(directory, host or [], client or [], datetime.now(UTC)), as_json)
+
+
+@app.command()
+def secrets(
+    namespace: Annotated[str, typer.Option(help="Where the Secrets are kept.")] = "surgekit-system",
+    server: Annotated[
+        list[str] | None,
+        typer.Option(help="SECRET=HOST,HOST... of a server; the extender's Service unless given."),
+    ] = None,
+    client: Annotated[
+        list[str] | None,
+        typer.Option(help="SECRET=COMMON_NAME of a client; the scheduler and Prometheus unless given."),
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="Cluster; the pod's own or the current one.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Keep certificates in Kubernetes Secrets; what the bootstrap Job and the CronJob run."""
+    with _errors_said():
+        wanted: list[Server | Client] = [
+            *(
+                Server(name, tuple(hosts.split(",")))
+                for name, hosts in _pairs(server or [_extender(namespace)])
+            ),
+            *(Client(name, common_name) for name, common_name in _pairs(client or _CLIENTS)),
+        ]
+        changes = ensure_secrets(Kube.connect(kubeconfig), namespace, _CA_SECRET, wanted, datetime.now(UTC))
+        _say(changes, as_json)
+
+
+def _extender(namespace: str) -> str:
+    service = f"{_EXTENDER_SERVICE}.{namespace}"
+    return f"{_EXTENDER_SECRET}={service}.svc,{service}.svc.cluster.local,{service}"
+
+
+def _pairs(options: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not (name and equals and value):
+            raise CertificateError(f"{option!r} is not of the form SECRET=NAME")
+        yield name, value
+
+
+@contextmanager
+def _errors_said() -> Iterator[None]:
+    try:
+        yield
+    except (CertificateError, ApiError, KubeUnreachable, OSError) as error:
+        Console(stderr=True).print(
+            f"certificates not kept: {error}", style="red", markup=False, soft_wrap=True
+        )
+        raise typer.Exit(1) from error
+
+
+def _say(changes: Sequence[Change], as_json: bool) -> None:
+    if as_json:
+        typer.echo(orjson.dumps([dataclasses.asdict(change) for change in changes]))
+        return
+    table = Table("certificate", "what", "why", "valid until", box=None)
+    for change in changes:
+        table.add_row(change.name, change.action, change.reason, f"{change.not_after:%Y-%m-%d}")
+    Console().print(table)
