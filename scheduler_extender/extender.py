@@ -1,0 +1,179 @@
+"""One request through the extender: bytes of /prioritize in, bytes of HostPriorityList out.
+
+This is the hot path. It reads tables kept ready by the watches, decides, presumes, and answers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict, deque
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from scheduler_extender import opt_in
+from scheduler_extender.cluster_state import ClusterState
+from scheduler_extender.decision import decide
+from scheduler_extender.model import Decision, PodToPlace
+from scheduler_extender.requests import parse
+from scheduler_extender.settings import Settings
+from scheduler_extender.sources import NO_NAMESPACE, Sources
+from surgekit.kube import Kube
+from surgekit.modes import Mode
+from surgekit.pods import images, requests
+
+__all__ = ["Extender"]
+
+log = structlog.get_logger(__name__)
+NEUTRAL = b"[]"  # a node left out of the answer scores 0: all nodes alike
+
+
+class Metrics:
+    """surgekit_extender_*; never a pod's name as label."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.seconds = Histogram(
+            "surgekit_extender_prioritize_seconds",
+            "Time from the body of a /prioritize request to its answer",
+            buckets=(1e-4, 2e-4, 3e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 5e-2, 0.2, 1.0),
+            registry=registry,
+        )
+        self.decisions = Counter(
+            "surgekit_extender_decisions_total",
+            "Answers by mode and outcome (scored, neutral, outside, refused)",
+            ["mode", "outcome"],
+            registry=registry,
+        )
+        self.presumptions = Counter(
+            "surgekit_extender_presumptions_total",
+            "Presumed placements by what became of them (kept, moved, expired)",
+            ["outcome"],
+            registry=registry,
+        )
+        self.unknown_nodes = Counter(
+            "surgekit_extender_unknown_nodes_total", "Nodes offered that the cache does not know", registry=registry
+        )
+        self.objects = Gauge(
+            "surgekit_extender_cached_objects", "What the cache holds", ["kind"], registry=registry
+        )
+        self.age = Gauge(
+            "surgekit_extender_input_age_seconds", "Age of each watched input", ["source"], registry=registry
+        )
+
+
+class Extender:
+    """The state of one replica. `prioritize` and `tick` belong to the serving thread."""
+
+    def __init__(self, settings: Settings, kube: Kube) -> None:
+        self.settings = settings
+        self.state = ClusterState(
+            presume_s=settings.presume_s,
+            creation_limit_s=settings.creation_limit_s,
+            max_speed_age_s=settings.max_speed_age_s,
+            default_tau_create_s=settings.default_tau_create_s,
+            default_image_pull_s=settings.default_image_pull_s,
+        )
+        self.sources = Sources(kube, self.state)
+        self.registry = CollectorRegistry()
+        self.metrics = Metrics(self.registry)
+        self._recent: OrderedDict[str, Decision] = OrderedDict()  # uid -> its latest decision
+        self._milliseconds: deque[float] = deque(maxlen=settings.decisions_kept)
+        self._unlogged: list[Decision] = []
+
+    def prioritize(self, body: bytes) -> bytes:
+        """Raises RequestError or PodError for a bad request; answers neutrally whenever in doubt."""
+        started = time.perf_counter()
+        now_s = time.monotonic()
+        self.sources.apply()
+        self.state.expire(now_s)
+        args = parse(body)
+        meta, spec = args.pod["metadata"], args.pod.get("spec") or {}
+        namespace = self.sources.namespaces.get(meta.get("namespace") or "", NO_NAMESPACE)
+        mode = opt_in.mode_for(
+            meta.get("labels") or {},
+            namespace.labels,
+            spec.get("schedulerName") or "",
+            self.settings.mode,
+            self.settings.scheduler_name,
+        )
+        if mode is Mode.OFF:
+            self.metrics.decisions.labels(mode, "outside").inc()
+            return NEUTRAL
+        overrides, complaints = opt_in.overrides(meta.get("annotations") or {}, namespace.annotations)
+        for complaint in complaints:
+            log.warning("annotation ignored", namespace=meta.get("namespace"), pod=meta.get("name"), error=complaint)
+        cpu_millicores, memory_bytes = requests(args.pod)
+        pod = PodToPlace(
+            uid=meta["uid"],
+            namespace=str(meta.get("namespace")),
+            name=str(meta.get("name")),
+            cpu_millicores=cpu_millicores,
+            memory_bytes=memory_bytes,
+            containers=len(spec.get("containers") or ()),
+            images=images(args.pod),
+            concurrency=overrides.concurrency,
+        )
+        self.state.forget(pod.uid)
+        ages = self.sources.age_s(now_s)
+        decision = decide(
+            pod, args.node_names, self.state, mode, overrides, self.settings, ages, now_s, time.time()
+        )
+        answer = NEUTRAL
+        if decision.valid and mode is Mode.ENFORCE:
+            self.state.presume(pod, decision.best[0].node, now_s)
+            answer = orjson.dumps([{"Host": c.node, "Score": c.score} for c in decision.best])
+        self._remember(decision, time.perf_counter() - started)
+        return answer
+
+    def _remember(self, decision: Decision, seconds: float) -> None:
+        self.metrics.seconds.observe(seconds)
+        self.metrics.decisions.labels(decision.mode, "scored" if decision.valid else "neutral").inc()
+        if decision.nodes_unknown:
+            self.metrics.unknown_nodes.inc(decision.nodes_unknown)
+        self._milliseconds.append(seconds * 1e3)
+        self._recent[decision.pod.uid] = decision
+        self._recent.move_to_end(decision.pod.uid)
+        if len(self._recent) > self.settings.decisions_kept:
+            self._recent.popitem(last=False)
+        self._unlogged.append(decision)
+
+    def tick(self) -> None:
+        """Between requests: take in changes, let presumptions end, write the log."""
+        now_s = time.monotonic()
+        self.sources.apply()
+        if expired := self.state.expire(now_s):
+            self.metrics.presumptions.labels("expired").inc(expired)
+        unlogged, self._unlogged = self._unlogged, []
+        for decision in unlogged:
+            log.info(
+                "pod scored",
+                namespace=decision.pod.namespace,
+                pod=decision.pod.name,
+                node=decision.best[0].node if decision.best else None,
+                decision=decision.reason,
+                mode=decision.mode,
+            )
+
+    def ready(self) -> tuple[bool, dict[str, float]]:
+        ages = self.sources.age_s(time.monotonic())
+        return all(age <= self.settings.max_input_age_s for age in ages.values()), ages
+
+    def observe_ages(self) -> None:
+        now_s = time.monotonic()
+        for source, age in (self.sources.age_s(now_s) | {"speeds": self.sources.speeds_age_s(now_s)}).items():
+            self.metrics.age.labels(source).set(age)
+        for kind, count in self.state.counts.items():
+            self.metrics.objects.labels(kind).set(count)
+
+    def explain(self, namespace: str, name: str) -> dict[str, Any] | None:
+        """The latest decision about a pod of that name."""
+        for decision in reversed(list(self._recent.values())):
+            if decision.pod.namespace == namespace and decision.pod.name == name:
+                return asdict(decision) | {"bound_to": self.state.node_of(decision.pod.uid)}
+        return None
+
+    def latencies_ms(self) -> list[float]:
+        return list(self._milliseconds)
