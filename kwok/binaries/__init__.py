@@ -1,0 +1,139 @@
+"""Finds the binaries a lab runs, and makes them when they are missing.
+
+Binaries come in groups that are built independently, so nobody builds what is not used. A group is
+looked for in `SURGEKIT_BIN_DIR`, then in the cache; else it is built once from the pinned Go module
+beside this file (or, with `SURGEKIT_BIN_SOURCE=download`, fetched from the projects' releases).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kwok.places import cache_directory
+
+__all__ = ["CORE", "ETCD", "GROUPS", "KUBERNETES", "KWOK", "Binaries", "BinariesError", "Group"]
+
+_MODULES = Path(__file__).parent
+_KUBERNETES_VERSION = "v1.36.3"
+
+
+class BinariesError(Exception):
+    """A binary is missing and could not be made; the message names it."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Binaries built together from one pinned Go module, `kwok/binaries/<name>/go.mod`."""
+
+    name: str
+    packages: Mapping[str, str]  # binary -> Go package
+    ldflags: str = "-s -w"
+    released: bool = True  # whether the project's releases carry these binaries
+
+    @property
+    def module(self) -> Path:
+        return _MODULES / self.name
+
+    def flags(self) -> tuple[str, ...]:
+        # -buildvcs=false: the repository's commit must not change a binary built from pinned modules.
+        return ("-trimpath", "-buildvcs=false", "-ldflags", self.ldflags)
+
+    def key(self) -> str:
+        """Changes when the pinned sources or the flags do."""
+        digest = hashlib.sha256()
+        for file in ("go.mod", "go.sum"):
+            digest.update((self.module / file).read_bytes())
+        digest.update(repr((self.flags(), sorted(self.packages.items()))).encode())
+        return digest.hexdigest()[:16]
+
+
+# The module's own version is a pseudo one to `go build`; clients and kwokctl read it from here.
+_VERSION = "k8s.io/component-base/version"
+KUBERNETES = Group(
+    "kubernetes",
+    {
+        name: f"k8s.io/kubernetes/cmd/{name}"
+        for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+    },
+    f"-s -w -X {_VERSION}.gitVersion={_KUBERNETES_VERSION}"
+    f" -X {_VERSION}.gitMajor=1 -X {_VERSION}.gitMinor=36",
+)
+ETCD = Group("etcd", {"etcd": "go.etcd.io/etcd/server/v3"})
+KWOK = Group("kwok", {name: f"sigs.k8s.io/kwok/cmd/{name}" for name in ("kwok", "kwokctl")}, released=False)
+CORE = (KWOK, ETCD, KUBERNETES)
+GROUPS = CORE
+
+
+@dataclass
+class Binaries:
+    """Paths of binaries by name; a group is made ready when one of its binaries is first asked for."""
+
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    _ready: dict[str, Path] = field(default_factory=dict)
+
+    def path(self, binary: str) -> Path:
+        for group in GROUPS:
+            if binary in group.packages:
+                return self.directory(group) / binary
+        known = sorted(b for g in GROUPS for b in g.packages)
+        raise BinariesError(f"no group builds {binary!r}; known: {', '.join(known)}")
+
+    def directory(self, group: Group) -> Path:
+        if group.name not in self._ready:
+            self._ready[group.name] = self._find(group)
+        return self._ready[group.name]
+
+    def _find(self, group: Group) -> Path:
+        if given := self.environ.get("SURGEKIT_BIN_DIR"):
+            return _complete(Path(given).resolve(), group)
+        source = self.environ.get("SURGEKIT_BIN_SOURCE", "build")
+        if source not in ("build", "download"):
+            raise BinariesError(f"SURGEKIT_BIN_SOURCE: {source!r} is neither 'build' nor 'download'")
+        kind = "release" if source == "download" and group.released else group.key()
+        place = cache_directory(self.environ) / "bin" / f"{group.name}-{kind}"
+        if not place.exists():
+            with _alone(place):
+                if not place.exists():
+                    self._make(group, place)
+        return _complete(place, group)
+
+    def _make(self, group: Group, place: Path) -> None:
+        # Made aside and renamed, so that a killed build leaves nothing that looks finished.
+        scratch = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+        try:
+            if place.name.endswith("-release"):
+                from kwok.binaries.release import download  # noqa: PLC0415  # only where it is asked for
+
+                download(group, scratch, self.path("kwokctl"), _KUBERNETES_VERSION)
+            else:
+                from kwok.binaries.build import build  # noqa: PLC0415  # rich and Go only to build
+
+                build(group, scratch, self.environ)
+            _complete(scratch, group)
+            scratch.rename(place)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _complete(directory: Path, group: Group) -> Path:
+    for binary in group.packages:
+        if not os.access(directory / binary, os.X_OK):
+            raise BinariesError(f"{binary} is not in {directory} (or not executable)")
+    return directory
+
+
+@contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Two builders of one group do not collide; the lock dies with its holder."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with (place.parent / f".{place.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

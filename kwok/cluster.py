@@ -1,0 +1,132 @@
+"""The control plane of a lab: what kwokctl is told, and a kubeconfig for each identity."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kwok.binaries import Binaries
+from kwok.processes import marked_environment
+from surgekit.kube import Kube
+
+__all__ = ["ClusterError", "account_kubeconfig", "create", "stage_files"]
+
+_STAGES = Path(__file__).parent / "stages"
+_INSTANT = "pod-ready-instant"
+# In place of these the instant stage makes a pod Ready in one write.
+_SHARED_SPEED = {"pod-create", "pod-ready"}
+_NAME = "lab"
+_TOKEN_S = 24 * 3600
+
+
+class ClusterError(Exception):
+    """kwokctl could not bring the control plane up; the message ends with what it said."""
+
+
+def stage_files(instant_pods: bool) -> list[Path]:
+    """The KWOK stages of a lab: pods created by the node model, or Ready at once."""
+    left_out = _SHARED_SPEED if instant_pods else {_INSTANT}
+    return [file for file in sorted(_STAGES.glob("*.yaml")) if file.stem not in left_out]
+
+
+def create(directory: Path, binaries: Binaries, instant_pods: bool) -> Path:
+    """Bring up etcd, API server, controller manager and KWOK; the admin's kubeconfig.
+
+    kube-scheduler is left out: the lab starts the same stock binary itself, so that experiments can
+    change its configuration while the cluster lives.
+    """
+    config, kubeconfig = directory / "kwokctl.yaml", directory / "kubeconfig"
+    # A KwokConfiguration document here would drop kwok's own defaults (knative-on-kwok.md, 2a).
+    options = {
+        "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
+        "kind": "KwokctlConfiguration",
+        "options": {"bindAddress": "127.0.0.1"},
+    }
+    documents = [file.read_text() for file in stage_files(instant_pods)] + [yaml.safe_dump(options)]
+    config.write_text("---\n".join(documents))
+    path = binaries.path
+    argv: list[str | Path] = [
+        path("kwokctl"), "--config", config, "--name", _NAME, "create", "cluster", "--runtime", "binary",
+        "--kubeconfig", kubeconfig, "--wait", "120s",
+        "--disable", "kube-scheduler",
+        "--disable-qps-limits", "--kube-authorization", "--kube-admission",
+        # The default, 10.0.0.0/24, overlaps the pods' addresses (`kwok.nodes`).
+        "--extra-args", "kube-apiserver=service-cluster-ip-range=10.96.0.0/16",
+        "--etcd-binary", path("etcd"),
+        "--kube-apiserver-binary", path("kube-apiserver"),
+        "--kube-controller-manager-binary", path("kube-controller-manager"),
+        "--kube-scheduler-binary", path("kube-scheduler"),
+        "--kwok-controller-binary", path("kwok"),
+    ]  # fmt: skip
+    with _one_at_a_time(directory.parent):
+        done = subprocess.run(
+            argv,
+            env=marked_environment(directory, {"KWOK_WORKDIR": str(directory / "kwok")}),
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=180,
+        )  # fmt: skip
+    (directory / "logs").mkdir(exist_ok=True)
+    (directory / "logs" / "kwokctl.log").write_text(done.stdout + done.stderr)
+    # kwokctl ends with 0 when waiting for readiness failed: ask the API server itself.
+    if done.returncode != 0 or "Failed to wait" in done.stderr:
+        raise ClusterError(f"kwokctl create cluster failed:\n{_messages(done.stderr)}")
+    for log in (directory / "kwok" / "clusters" / _NAME / "logs").glob("*.log"):
+        (directory / "logs" / log.name).symlink_to(log)
+    kubeconfig.chmod(0o600)
+    return kubeconfig
+
+
+@contextmanager
+def _one_at_a_time(labs: Path) -> Iterator[None]:
+    """kwokctl looks for free ports before its parts take them: two at once would pick the same."""
+    with (labs / ".create.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _messages(log: str) -> str:
+    """kwokctl's JSON log lines as people read them."""
+    lines = []
+    for line in log.splitlines()[-10:]:
+        try:
+            entry: dict[str, Any] = json.loads(line)
+        except ValueError:
+            lines.append(line)
+        else:
+            lines.append(" ".join(str(entry[k]) for k in ("level", "msg", "err") if k in entry))
+    return "\n".join(lines)
+
+
+def account_kubeconfig(kube: Kube, admin: Path, namespace: str, service_account: str, target: Path) -> Path:
+    """Write a kubeconfig that speaks as a service account, as its pod would in a real cluster."""
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": _TOKEN_S},
+    }
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token"
+    token = kube.create(path, request)["status"]["token"]
+    cluster = dict(yaml.safe_load(admin.read_text())["clusters"][0]["cluster"])
+    if authority := cluster.pop("certificate-authority", None):
+        cluster["certificate-authority-data"] = base64.b64encode(Path(authority).read_bytes()).decode()
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": _NAME, "cluster": cluster}],
+        "users": [{"name": service_account, "user": {"token": token}}],
+        "contexts": [
+            {"name": _NAME, "context": {"cluster": _NAME, "user": service_account, "namespace": namespace}}
+        ],
+        "current-context": _NAME,
+    }
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.touch(mode=0o600)
+    target.write_text(yaml.safe_dump(content))
+    return target

@@ -1,0 +1,249 @@
+"""A lab: one emulated cluster, the processes that belong to it, and the directory they live in.
+
+A lab that dies half-way leaves nothing running (`kwok.watchdog`); labs live side by side, since
+everything of a lab is in its directory and on ports of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import secrets
+import socket
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kwok import cluster, nodes
+from kwok.binaries import Binaries
+from kwok.places import labs_directory
+from kwok.processes import Process, Processes, take_down
+from kwok.watchdog import Watchdog
+from surgekit.kube import Kube, KubeUnreachable
+
+__all__ = ["Lab", "LabError"]
+
+_FACTS = "lab.json"
+SCHEDULER = "kube-scheduler"
+
+
+class LabError(Exception):
+    """The lab cannot do what was asked; the message says which lab and why."""
+
+
+class Lab:
+    """An emulated cluster that is up. `Lab.up`, `Lab.open` and `Lab.temporary` make one."""
+
+    def __init__(self, directory: Path, binaries: Binaries) -> None:
+        self.name = directory.name
+        self.directory = directory
+        self.kubeconfig = directory / "kubeconfig"
+        self.binaries = binaries
+        self.kube = Kube.connect(self.kubeconfig)
+        self.processes = Processes(directory)
+        self._ports_given: set[int] = set()
+
+    @classmethod
+    def up(cls, name: str, instant_pods: bool = False) -> Lab:
+        """Bring up a lab that outlives this process.
+
+        With `instant_pods` pods are Ready as soon as they are bound and no node model is needed.
+        """
+        lab, watchdog = cls._create(name, instant_pods)
+        watchdog.dismiss("ready")
+        return lab
+
+    @classmethod
+    def open(cls, name: str) -> Lab:
+        """A lab that is up already."""
+        directory = _directory(name)
+        if not (directory / _FACTS).exists():
+            raise LabError(f"there is no lab {name!r} in {directory.parent}; `surgekit lab up` makes one")
+        lab = cls(directory, Binaries())
+        try:
+            lab.kube.get("/version")
+        except KubeUnreachable as error:
+            raise LabError(f"lab {name!r} is broken: {error}; `surgekit lab down` clears it away") from error
+        return lab
+
+    @classmethod
+    @contextmanager
+    def temporary(cls, prefix: str = "tmp", instant_pods: bool = False) -> Iterator[Lab]:
+        """A lab for the length of a `with` block; it goes down with this process, however that ends."""
+        lab, watchdog = cls._create(f"{prefix}-{secrets.token_hex(3)}", instant_pods)
+        try:
+            yield lab
+        finally:
+            lab.down()
+            watchdog.dismiss("down")
+
+    @classmethod
+    def _create(cls, name: str, instant_pods: bool) -> tuple[Lab, Watchdog]:
+        directory = _directory(name)
+        binaries = Binaries()
+        binaries.path("kwokctl"), binaries.path("kube-apiserver")
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            directory.mkdir()
+        except FileExistsError:
+            raise LabError(
+                f"lab {name!r} is there already ({directory}); `surgekit lab down` first"
+            ) from None
+        watchdog = Watchdog(directory)
+        try:
+            cluster.create(directory, binaries, instant_pods)
+            (directory / _FACTS).write_text(json.dumps({"instant_pods": instant_pods}))
+            return cls(directory, binaries), watchdog
+        except BaseException:
+            take_down(directory)
+            watchdog.dismiss("down")
+            raise
+
+    @staticmethod
+    def names() -> list[str]:
+        """The labs on this machine, whole or broken."""
+        return sorted(d.name for d in labs_directory().glob("*") if d.is_dir())
+
+    @staticmethod
+    def remove(name: str) -> bool:
+        """Take a lab down by name, whatever state it is in; False when there is none."""
+        directory = _directory(name)
+        there = directory.exists()
+        take_down(directory)
+        return there
+
+    def down(self) -> None:
+        take_down(self.directory)
+
+    def add_nodes(
+        self,
+        count: int,
+        *,
+        cpu: str = "8",
+        memory: str = "16Gi",
+        pods: int = 110,
+        prefix: str = "node",
+        timeout_s: float = 120.0,
+    ) -> list[str]:
+        """Add emulated nodes and wait until pods can be placed on them; their names."""
+        return nodes.add_nodes(
+            self.kube, count, {"cpu": cpu, "memory": memory, "pods": str(pods)}, prefix, timeout_s
+        )
+
+    def start(
+        self,
+        name: str,
+        argv: Sequence[str | Path],
+        *,
+        env: Mapping[str, str] | None = None,
+        ready: Callable[[], bool] | None = None,
+        timeout_s: float = 30.0,
+        port: int | None = None,
+    ) -> Process:
+        """Start a process that belongs to the lab; logs go to `logs/<name>.log`."""
+        return self.processes.start(name, argv, env=env, ready=ready, timeout_s=timeout_s, port=port)
+
+    def stop(self, name: str) -> None:
+        self.processes.stop(name)
+
+    def kill(self, name: str) -> None:
+        """SIGKILL, for fault tests."""
+        self.processes.kill(name)
+
+    def start_scheduler(
+        self, config: Mapping[str, Any] | None = None, name: str = SCHEDULER, kubeconfig: Path | None = None
+    ) -> Process:
+        """Start the stock kube-scheduler with `config` (profiles, extenders ...) and wait for its caches.
+
+        Its health and metrics are served over HTTPS on the returned process's port.
+        """
+        # The QPS must be raised in the file: a configuration file overrides the flags, and its
+        # default of 50 binds 50 pods a second whatever the scheduler could do.
+        content = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "leaderElection": {"leaderElect": False},
+            **(config or {}),
+            "clientConnection": {
+                "qps": 5000,
+                "burst": 10000,
+                **(config or {}).get("clientConnection", {}),
+                "kubeconfig": str(kubeconfig or self.kubeconfig),
+            },
+        }
+        file = self.directory / f"{name}.yaml"
+        file.write_text(yaml.safe_dump(content))
+        port = self.free_port()
+        argv: list[str | Path] = [
+            self.binaries.path("kube-scheduler"),
+            f"--config={file}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+            f"--cert-dir={self.directory / 'certs' / name}",
+            "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics",
+        ]
+        return self.start(name, argv, ready=lambda: _answers(f"https://127.0.0.1:{port}/readyz"), port=port)
+
+    def stop_scheduler(self, name: str = SCHEDULER) -> None:
+        self.stop(name)
+
+    def account_kubeconfig(self, namespace: str, service_account: str) -> Path:
+        """A kubeconfig that speaks as this service account, so that a part runs with its own rights."""
+        target = self.directory / "accounts" / f"{namespace}.{service_account}"
+        return cluster.account_kubeconfig(self.kube, self.kubeconfig, namespace, service_account, target)
+
+    def apply(self, path: Path) -> str:
+        """`kubectl apply --server-side` of a manifest, or of a kustomize directory; what it said."""
+        return self.kubectl("apply", "--server-side", "-k" if _is_kustomization(path) else "-f", path)
+
+    def kubectl(self, *arguments: str | Path) -> str:
+        done = subprocess.run(
+            [self.binaries.path("kubectl"), "--kubeconfig", self.kubeconfig, *arguments],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120,
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise LabError(f"kubectl {' '.join(map(str, arguments))}: {done.stderr.strip()}")
+        return done.stdout
+
+    def free_port(self) -> int:
+        """A port nobody listens on, outside the range the kernel gives to outgoing connections."""
+        while True:
+            port = random.randrange(20_000, 30_000)
+            if port in self._ports_given:
+                continue
+            with socket.socket() as probe:
+                try:
+                    probe.bind(("127.0.0.1", port))
+                except OSError:
+                    continue
+            self._ports_given.add(port)
+            return port
+
+
+def _directory(name: str) -> Path:
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?", name):
+        raise LabError(f"lab name {name!r} must be lower-case letters, digits and dashes, at most 42")
+    return labs_directory() / name
+
+
+def _is_kustomization(path: Path) -> bool:
+    return path.is_dir() and any((path / f).exists() for f in ("kustomization.yaml", "kustomization.yml"))
+
+
+def _answers(url: str) -> bool:
+    """Whether a health endpoint says 200. Its certificate is made at start-up: nothing to check it with."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with urllib.request.urlopen(url, timeout=2, context=context) as response:  # noqa: S310  # https, ours
+            return bool(response.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False

@@ -1,0 +1,204 @@
+"""The processes of one lab: started with a mark, found again by it, and ended without leftovers.
+
+Every process of a lab, also those kwokctl starts, inherits `SURGEKIT_LAB=<directory>` in its
+environment. So a lab can be taken down by anybody at any time, even when whoever created it was
+killed between starting a process and writing down its pid. Where there is no /proc, pid files serve.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Process", "ProcessError", "Processes", "marked_environment", "take_down"]
+
+_MARK = "SURGEKIT_LAB"
+_GRACE_S = 5.0  # between asking a process to end and ending it
+_PROC = Path("/proc")
+
+
+class ProcessError(Exception):
+    """A process of the lab did not start; the message ends with its last log lines."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """One running process of a lab; `port` is where it serves, if it was given one."""
+
+    name: str
+    pid: int
+    log: Path
+    port: int | None = None
+
+    def alive(self) -> bool:
+        return _alive(self.pid)
+
+
+class Processes:
+    """Starts and ends named processes; pid files let another invocation end them."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._logs, self._pids = directory / "logs", directory / "pids"
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
+
+    def start(
+        self,
+        name: str,
+        argv: Sequence[str | Path],
+        *,
+        env: Mapping[str, str] | None = None,
+        ready: Callable[[], bool] | None = None,
+        timeout_s: float = 30.0,
+        port: int | None = None,
+    ) -> Process:
+        """Start `argv` and wait until `ready()`; an error shows the process's last log lines."""
+        if (known := self.find(name)) and known.alive():
+            raise ProcessError(f"{name} is already running (pid {known.pid})")
+        self._logs.mkdir(parents=True, exist_ok=True)
+        self._pids.mkdir(parents=True, exist_ok=True)
+        log = self._logs / f"{name}.log"
+        with log.open("ab") as output:
+            begin = output.tell()
+            # A session of its own: Ctrl-C in the terminal that started the lab is not for its parts.
+            child = subprocess.Popen(
+                [str(a) for a in argv],
+                env=marked_environment(self._directory, env),
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+            )  # fmt: skip
+        self._children[child.pid] = child
+        (self._pids / f"{name}.pid").write_text(str(child.pid))
+        process = Process(name, child.pid, log, port)
+        self._await(process, ready, timeout_s, begin)
+        return process
+
+    def _await(
+        self, process: Process, ready: Callable[[], bool] | None, timeout_s: float, begin: int
+    ) -> None:
+        deadline_s = time.monotonic() + timeout_s
+        while ready is not None and not ready():
+            self._reap()
+            if not process.alive():
+                raise ProcessError(f"{process.name} ended while starting:\n{_tail(process.log, begin)}")
+            if time.monotonic() > deadline_s:
+                self.stop(process.name)
+                raise ProcessError(
+                    f"{process.name} was not ready after {timeout_s:g} s:\n{_tail(process.log, begin)}"
+                )
+            time.sleep(0.05)
+
+    def find(self, name: str) -> Process | None:
+        try:
+            pid = int((self._pids / f"{name}.pid").read_text())
+        except (OSError, ValueError):
+            return None
+        return Process(name, pid, self._logs / f"{name}.log") if _is_of(pid, self._directory) else None
+
+    def all(self) -> list[Process]:
+        """Those started here, running or not, by name."""
+        found = (self.find(file.stem) for file in sorted(self._pids.glob("*.pid")))
+        return [process for process in found if process]
+
+    def stop(self, name: str) -> None:
+        """End it in good order; nothing to do when it is not running."""
+        self._end(name, signal.SIGTERM)
+
+    def kill(self, name: str) -> None:
+        """End it as a crash would."""
+        self._end(name, signal.SIGKILL)
+
+    def _end(self, name: str, how: signal.Signals) -> None:
+        if process := self.find(name):
+            _signal_group(process.pid, how)
+            deadline_s = time.monotonic() + _GRACE_S
+            while process.alive():
+                self._reap()
+                if time.monotonic() > deadline_s:
+                    _signal_group(process.pid, signal.SIGKILL)
+                time.sleep(0.01)
+        self._reap()
+        (self._pids / f"{name}.pid").unlink(missing_ok=True)
+
+    def _reap(self) -> None:
+        for pid, child in list(self._children.items()):
+            if child.poll() is not None:
+                del self._children[pid]
+
+
+def marked_environment(directory: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment that makes a process, and all it starts, part of the lab in `directory`."""
+    return dict(os.environ) | dict(extra or {}) | {_MARK: str(directory)}
+
+
+def take_down(directory: Path) -> None:
+    """End every process of the lab in `directory` and remove it; works on half a lab too."""
+    deadline_s = time.monotonic() + _GRACE_S
+    how = signal.SIGTERM
+    while pids := _pids_of(directory):
+        for pid in pids:
+            _signal(pid, how)
+        # A process in the middle of starting another may slip by one round, never by all.
+        time.sleep(0.05)
+        if time.monotonic() > deadline_s:
+            how = signal.SIGKILL
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _pids_of(directory: Path) -> list[int]:
+    if _PROC.is_dir():
+        numbers = (int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit())
+        own = os.getpid()
+        return [pid for pid in numbers if pid != own and _is_of(pid, directory)]
+    files = [*directory.glob("pids/*.pid"), *directory.glob("kwok/clusters/*/pids/*.pid")]
+    return [pid for pid in (int(file.read_text()) for file in files) if _alive(pid)]
+
+
+def _is_of(pid: int, directory: Path) -> bool:
+    """A pid from a file may have been given to a stranger since: look at its mark."""
+    if not _PROC.is_dir():
+        return _alive(pid)
+    try:
+        environment = (_PROC / str(pid) / "environ").read_bytes()
+    except OSError:
+        return False
+    return f"{_MARK}={directory}".encode() in environment.split(b"\0")
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    try:
+        # Ended but not yet waited for (by us, or by an init that is slow to reap) is not running.
+        state = (_PROC / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return not _PROC.is_dir()
+    return state != "Z"
+
+
+def _signal(pid: int, how: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, how)
+
+
+def _signal_group(pid: int, how: signal.Signals) -> None:
+    """The process and its workers: it leads a session of its own."""
+    try:
+        os.killpg(pid, how)
+    except (ProcessLookupError, PermissionError):
+        _signal(pid, how)
+
+
+def _tail(log: Path, begin: int, lines: int = 15) -> str:
+    text = log.read_bytes()[begin:].decode(errors="replace")
+    return "\n".join(text.splitlines()[-lines:]) or "(it wrote nothing)"
