@@ -1,0 +1,78 @@
+"""Pods by the hundred, for experiments."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from surgekit.kube import ApiError, Kube
+
+__all__ = ["create_pods", "delete_namespace", "delete_pods", "pod"]
+
+_AT_ONCE = 8
+
+
+def pod(
+    name: str,
+    cpu: str,
+    memory: str,
+    image: str = "registry.example/app:1",
+    labels: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": name.rpartition("-")[0], **(labels or {})}},
+        "spec": {
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+            "containers": [
+                {"name": "app", "image": image, "resources": {"requests": {"cpu": cpu, "memory": memory}}}
+            ],
+            **spec,
+        },
+    }
+
+
+def create_pods(
+    kube: Kube, namespace: str, count: int, cpu: str, memory: str, prefix: str = "pod", **rest: Any
+) -> list[str]:
+    """Create pods in parallel; their names."""
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    names = [f"{prefix}-{i:05d}" for i in range(count)]
+    _wait_for_account(kube, namespace)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(lambda name: kube.create(path, pod(name, cpu, memory, **rest)), names))
+    return names
+
+
+def _wait_for_account(kube: Kube, namespace: str, timeout_s: float = 30.0) -> None:
+    """Admission refuses pods until the controller manager has made the namespace's default account."""
+    deadline_s = time.monotonic() + timeout_s
+    while True:
+        try:
+            kube.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
+            return
+        except ApiError as error:
+            if error.code != 404 or time.monotonic() > deadline_s:
+                raise
+            time.sleep(0.05)
+
+
+def delete_pods(kube: Kube, namespace: str, timeout_s: float = 120.0, **selectors: str) -> None:
+    """Delete the pods of a namespace and wait until they are gone."""
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    kube.delete(path, {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}, **selectors)
+    deadline_s = time.monotonic() + timeout_s
+    while kube.get(path, limit=1, **selectors)["items"]:
+        if time.monotonic() > deadline_s:
+            raise TimeoutError(f"pods of {namespace} were still there after {timeout_s:.0f} s")
+        time.sleep(0.1)
+
+
+def delete_namespace(kube: Kube, namespace: str) -> None:
+    delete_pods(kube, namespace)
+    kube.delete(f"/api/v1/namespaces/{namespace}")

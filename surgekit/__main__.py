@@ -1,0 +1,3 @@
+from surgekit.cli import main
+
+main()
