@@ -1,0 +1,165 @@
+"""The probe as a process: sources feed a queue, one thread owns the ledger, one writes what it says.
+
+Every replica measures; the one that holds the lease writes. gunicorn serves health and metrics.
+"""
+
+from __future__ import annotations
+
+import queue
+import socket
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import flask
+import gunicorn.app.base
+import structlog
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from node_speed_probe.ledger import Ledger, Snapshot
+from node_speed_probe.metrics import ProbeMetrics
+from node_speed_probe.model import Fact, Sample
+from node_speed_probe.publisher import Publisher, read_all
+from node_speed_probe.settings import Settings
+from node_speed_probe.sources import ApiWatches, Source
+from surgekit import logs
+from surgekit.kube import ApiError, Kube, KubeUnreachable
+from surgekit.lease import Lease
+from surgekit.modes import Mode
+
+__all__ = ["LEASE_NAME", "Probe", "run", "web"]
+
+log = structlog.get_logger(__name__)
+
+LEASE_NAME = "surgekit-node-speed-probe"
+# Rounds this long overdue mean that the thread that owns the ledger is stuck or dead.
+_STUCK_S = 60.0
+
+
+class Probe:
+    """Everything of one replica."""
+
+    def __init__(self, settings: Settings, kube: Kube, source: Source | None = None) -> None:
+        self.settings, self._kube = settings, kube
+        self._source = source or ApiWatches(kube)
+        self._facts: queue.SimpleQueue[tuple[Fact, float]] = queue.SimpleQueue()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._own_ledger, name="ledger", daemon=True)
+        self.snapshot = Snapshot()
+        identity = f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
+        self._lease = Lease(kube, settings.lease_namespace, LEASE_NAME, identity)
+        self.metrics = ProbeMetrics(
+            lambda: self.snapshot, lambda: self._source.ages_s(time.monotonic()), lambda: self._lease.held
+        )
+        self._publisher = Publisher(kube, settings, self._lease, lambda: self.snapshot, self.metrics.writes)
+
+    def start(self) -> None:
+        if self.settings.mode is Mode.OFF:
+            log.info("probe is off", mode=self.settings.mode)
+            return
+        self._thread.start()
+        if self.settings.mode is Mode.ENFORCE:
+            self._lease.start()
+            self._publisher.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._source.stop()
+        self._publisher.stop()
+        self._lease.stop()
+
+    def alive(self, now_s: float) -> bool:
+        """Whether a restart would not help."""
+        if self.settings.mode is Mode.OFF:
+            return True
+        overdue_s = now_s - self.snapshot.taken_s - self.settings.publish_interval_s
+        return self._thread.is_alive() and (overdue_s < _STUCK_S or self.snapshot.taken_s < 0)
+
+    def not_ready(self, now_s: float) -> str:
+        """What is missing; empty when ready."""
+        if self.settings.mode is Mode.OFF:
+            return ""
+        for name, age_s in self._source.ages_s(now_s).items():
+            if age_s > self.settings.max_input_age_s:
+                return f"no word of {name} for {age_s:.0f} s"
+        return "" if self.snapshot.taken_s > 0 else "no estimates yet"
+
+    def _own_ledger(self) -> None:
+        ledger = Ledger(self.settings)
+        self._recall(ledger)
+        self._source.start(lambda fact, arrival_s: self._facts.put((fact, arrival_s)))
+        next_round_s = time.monotonic()
+        while not self._stopping.is_set():
+            try:
+                fact, arrival_s = self._facts.get(timeout=max(next_round_s - time.monotonic(), 0.001))
+                ledger.observe(fact, arrival_s)
+            except queue.Empty:
+                pass
+            now_s = time.monotonic()
+            if now_s >= next_round_s:
+                self.snapshot = ledger.snapshot(now_s)
+                next_round_s = now_s + self.settings.publish_interval_s
+
+    def _recall(self, ledger: Ledger) -> None:
+        """A restart must not forget: what was published is what an earlier life knew."""
+        try:
+            for node, before in read_all(self._kube).items():
+                if before.last_sample_s is not None:
+                    last = Sample(before.last_sample_s, before.tau_create_s)
+                    ledger.remember(node, before.samples, last, before.image_pulls)
+        except (ApiError, KubeUnreachable) as error:
+            log.warning("published speeds not read", error=str(error))
+
+
+def web(probe: Probe) -> flask.Flask:
+    """/livez, /readyz, /metrics."""
+    app = flask.Flask("node_speed_probe")
+
+    @app.get("/livez")
+    def livez() -> flask.typing.ResponseReturnValue:
+        return ("ok", 200) if probe.alive(time.monotonic()) else ("the ledger's thread is stuck", 500)
+
+    @app.get("/readyz")
+    def readyz() -> flask.typing.ResponseReturnValue:
+        missing = probe.not_ready(time.monotonic())
+        return (missing, 503) if missing else ("ok", 200)
+
+    @app.get("/metrics")
+    def metrics() -> flask.typing.ResponseReturnValue:
+        return flask.Response(generate_latest(probe.metrics.registry), content_type=CONTENT_TYPE_LATEST)
+
+    return app
+
+
+class _Gunicorn(gunicorn.app.base.BaseApplication):  # type: ignore[misc]  # gunicorn has no types
+    def __init__(self, settings: Settings, kubeconfig: Path | None) -> None:
+        self._settings, self._kubeconfig = settings, kubeconfig
+        super().__init__()
+
+    def load_config(self) -> None:
+        self.cfg.set("bind", self._settings.bind)
+        self.cfg.set("workers", 1)  # it is the probe: a second one would measure everything twice
+        self.cfg.set("worker_class", "gthread")
+        self.cfg.set("threads", 2)
+        self.cfg.set("graceful_timeout", 10)
+        self.cfg.set("proc_name", "surgekit-probe")
+        self.cfg.set("control_socket_disable", True)
+        self.cfg.set("worker_exit", self._stop)
+
+    def load(self) -> flask.Flask:
+        """In the worker: threads do not survive the fork."""
+        logs.configure(self._settings.log_level)
+        self._probe = Probe(self._settings, Kube.connect(self._kubeconfig))
+        self._probe.start()
+        return web(self._probe)
+
+    def _stop(self, _server: Any, _worker: Any) -> None:
+        if hasattr(self, "_probe"):  # else the worker failed before it loaded
+            self._probe.stop()
+
+
+def run(settings: Settings, kubeconfig: Path | None = None) -> None:
+    """Measure, publish and serve until told to stop."""
+    _Gunicorn(settings, kubeconfig).run()

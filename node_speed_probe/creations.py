@@ -1,0 +1,298 @@
+"""Which creations run where, and what one container cost when it is done: tau_c by virtual time.
+
+A node shares its creation speed (ComboFunc fig. 2): while k creations run, each progresses at 1/k. So
+per node V(t) = integral of dt / k(t) is kept, and a creation of m containers that ran from a to b gives
+the sample tau_c = (V(b) - V(a)) / m. Under processor sharing that is exact for every creation, however
+crowded the node was. For any node that is never idle while it has work (first come, first served, say)
+single samples scatter, but their sum over a busy period is that period's length,
+
+    sum_i (V(b_i) - V(a_i)) = integral of sum_i 1[i runs] / k(t) dt = busy time,
+
+so their mean, weighted by m, is busy time / containers = tau_c.
+
+Some creations do not take part in the sharing: one that waits for an image pull or for an init
+container's program is paused; one far beyond the estimate is stalled. A stalled one would make the
+others look fast, so the others share without it; it keeps a second clock on which all still share, in
+case it was the node that stalled, and its sample is right again.
+
+Owned by one thread. Time is an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from node_speed_probe.model import (
+    CreationAborted,
+    CreationMeasured,
+    NodeGone,
+    NodeSeen,
+    NodesListed,
+    Outcome,
+    PodGone,
+    PodSeen,
+    PodsListed,
+    PullEnded,
+    PullStarted,
+    Sample,
+    Stage,
+    Unfinished,
+)
+
+__all__ = ["CreationTracker", "VirtualClock"]
+
+# Twice the default outlier_factor's reach would hide a node that slowed down; anything under 3 would
+# take ordinary scatter for a stall.
+_STALLED_FACTOR = 5.0
+_HUNG_FACTOR = 20.0
+
+
+class VirtualClock:
+    """V(t): advances at 1/k while k take part, rests while none does."""
+
+    __slots__ = ("_at_s", "members", "value_s")
+
+    def __init__(self, now_s: float) -> None:
+        self._at_s, self.members, self.value_s = now_s, 0, 0.0
+
+    def advance(self, now_s: float) -> None:
+        if now_s > self._at_s:  # arrival times of two watches may cross
+            if self.members:
+                self.value_s += (now_s - self._at_s) / self.members
+            self._at_s = now_s
+
+
+@dataclass(slots=True)
+class _Creation:
+    node: str
+    containers: int
+    images: tuple[str, ...]
+    began_s: float
+    unsampled: str  # why it cannot give a sample; empty when it can
+    unexplained: set[str]  # images the node did not have and of which no pull has been heard
+    pulling: set[str] = field(default_factory=set)
+    running_init: bool = False
+    stalled: bool = False
+    clock: VirtualClock | None = None  # the one it progresses on; none while paused
+    mark_s: float = 0.0
+    accrued_s: float = 0.0
+
+    def progress_s(self) -> float:
+        """Virtual seconds per container so far; the clocks must be up to date."""
+        running_s = self.clock.value_s - self.mark_s if self.clock else 0.0
+        return (self.accrued_s + running_s) / self.containers
+
+
+class _Node:
+    __slots__ = ("creations", "everyone", "images_listed", "images_used", "latest_done_began_s", "sharing")
+
+    def __init__(self, now_s: float) -> None:
+        self.sharing = VirtualClock(now_s)  # stalled creations left out
+        self.everyone = VirtualClock(now_s)
+        self.creations: dict[str, _Creation] = {}
+        self.latest_done_began_s = -float("inf")
+        self.images_listed: frozenset[str] = frozenset()
+        # The kubelet lists 50 images at most, and late; what ran here was here.
+        self.images_used: set[str] = set()
+
+    def advance(self, now_s: float) -> None:
+        self.sharing.advance(now_s)
+        self.everyone.advance(now_s)
+
+    def place(self, creation: _Creation) -> None:
+        """Put the creation on the clock it belongs to now."""
+        if creation.clock is not None:
+            creation.accrued_s += creation.clock.value_s - creation.mark_s
+            self.everyone.members -= 1
+            if creation.clock is self.sharing:
+                self.sharing.members -= 1
+            creation.clock = None
+        if creation.pulling or creation.running_init:
+            return
+        creation.clock = self.everyone if creation.stalled else self.sharing
+        creation.mark_s = creation.clock.value_s
+        self.everyone.members += 1
+        if creation.clock is self.sharing:
+            self.sharing.members += 1
+
+    def remove(self, uid: str) -> _Creation:
+        creation = self.creations.pop(uid)
+        creation.pulling.add("")  # paused for good: takes it off its clock
+        self.place(creation)
+        return creation
+
+
+class CreationTracker:
+    def __init__(self) -> None:
+        self._nodes: dict[str, _Node] = {}
+        self._node_of: dict[str, str] = {}  # uid of a pod in creation -> node
+        self._done: set[str] = set()  # pods whose creation is over
+
+    def observe(self, fact: object, now_s: float) -> list[Outcome]:
+        """Take in what a source tells; the creations it ends."""
+        match fact:
+            case PodSeen():
+                return self._pod(fact, now_s, unsampled="")
+            case PodGone():
+                self._done.discard(fact.uid)
+                return self._abort(fact.uid, "Deleted", now_s)
+            case PodsListed():
+                return self._pods_listed(fact, now_s)
+            case NodeSeen():
+                self._node(fact.name, now_s).images_listed = fact.images
+            case NodeGone():
+                return self._drop_node(fact.name, now_s)
+            case NodesListed():
+                kept = {n.name for n in fact.nodes}
+                ended = [o for name in self._nodes.keys() - kept for o in self._drop_node(name, now_s)]
+                for node in fact.nodes:
+                    self._node(node.name, now_s).images_listed = node.images
+                return ended
+            case PullStarted():
+                self._pull(fact.pod_uid, fact.image, True, now_s)
+            case PullEnded():
+                self._pull(fact.pod_uid, fact.image, False, now_s)
+        return []
+
+    def tick(self, tau_s: Callable[[str], float], hung_after_s: float, now_s: float) -> list[Outcome]:
+        """Set aside what is far beyond its node's estimate; give up what hangs."""
+        ended: list[Outcome] = []
+        for name in set(self._node_of.values()):
+            node, expected_s = self._nodes[name], tau_s(name)
+            node.advance(now_s)
+            for uid, creation in list(node.creations.items()):
+                progress_s = creation.progress_s()
+                stalled = progress_s > _STALLED_FACTOR * expected_s
+                if stalled != creation.stalled:
+                    creation.stalled = stalled
+                    node.place(creation)
+                if progress_s > _HUNG_FACTOR * expected_s and now_s - creation.began_s > hung_after_s:
+                    ended += self._abort(uid, "Hung", now_s)
+                    self._done.add(uid)
+        return ended
+
+    def creating(self, node: str) -> int:
+        """k_n: creations that share the node's speed now."""
+        known = self._nodes.get(node)
+        return known.sharing.members if known else 0
+
+    def in_progress(self, node: str) -> int:
+        """All creations there, paused and stalled ones included."""
+        known = self._nodes.get(node)
+        return len(known.creations) if known else 0
+
+    def virtual_s(self, node: str, now_s: float) -> float:
+        """V(now) of a node."""
+        known = self._node(node, now_s)
+        known.advance(now_s)
+        return known.sharing.value_s
+
+    def unfinished(self, node: str, now_s: float) -> Iterator[Unfinished]:
+        """Creations in progress whose start was seen."""
+        known = self._nodes.get(node)
+        if known is None:
+            return
+        known.advance(now_s)
+        for creation in known.creations.values():
+            if not creation.unsampled and not creation.unexplained:
+                overtaken = known.latest_done_began_s > creation.began_s
+                yield Unfinished(creation.progress_s(), overtaken)
+
+    def _node(self, name: str, now_s: float) -> _Node:
+        node = self._nodes.get(name)
+        if node is None:
+            node = self._nodes[name] = _Node(now_s)
+        return node
+
+    def _pod(self, pod: PodSeen, now_s: float, unsampled: str) -> list[Outcome]:
+        if pod.uid in self._done:
+            return []
+        if pod.uid in self._node_of:
+            return self._advance_pod(pod, now_s)
+        if pod.stage in (Stage.STARTED, Stage.BROKEN):
+            self._end(pod)
+            return []
+        node = self._node(pod.node, now_s)
+        node.advance(now_s)
+        missing = set(pod.images) - node.images_listed - node.images_used
+        creation = _Creation(pod.node, max(pod.containers, 1), pod.images, now_s, unsampled, missing)
+        creation.running_init = pod.stage is Stage.RUNNING_INIT
+        node.creations[pod.uid] = creation
+        node.place(creation)
+        self._node_of[pod.uid] = pod.node
+        return []
+
+    def _advance_pod(self, pod: PodSeen, now_s: float) -> list[Outcome]:
+        node = self._nodes[self._node_of[pod.uid]]
+        creation = node.creations[pod.uid]
+        if pod.stage in (Stage.STARTED, Stage.BROKEN):
+            self._end(pod)
+            if pod.stage is Stage.BROKEN or pod.broken_by:
+                return self._abort(pod.uid, pod.broken_by, now_s)
+            return [self._finish(pod.uid, now_s)]
+        running_init = pod.stage is Stage.RUNNING_INIT
+        if running_init != creation.running_init:
+            node.advance(now_s)
+            creation.running_init = running_init
+            node.place(creation)
+        return []
+
+    def _end(self, pod: PodSeen) -> None:
+        self._done.add(pod.uid)
+        if pod.stage is Stage.STARTED and pod.node in self._nodes:
+            self._nodes[pod.node].images_used.update(pod.images)
+
+    def _finish(self, uid: str, now_s: float) -> Outcome:
+        node = self._nodes[self._node_of.pop(uid)]
+        node.advance(now_s)
+        creation = node.remove(uid)
+        tau_s = creation.progress_s()
+        reason = creation.unsampled
+        if creation.unexplained or creation.pulling - {""}:
+            # It waited for an image, and since when or until when was never told.
+            reason = reason or "PullUnknown"
+        if reason or tau_s <= 0:
+            return CreationAborted(creation.node, reason or "Instant")
+        node.latest_done_began_s = max(node.latest_done_began_s, creation.began_s)
+        return CreationMeasured(creation.node, Sample(now_s, tau_s, creation.containers))
+
+    def _abort(self, uid: str, reason: str, now_s: float) -> list[Outcome]:
+        name = self._node_of.pop(uid, None)
+        if name is None:
+            return []
+        self._nodes[name].advance(now_s)
+        self._nodes[name].remove(uid)
+        return [CreationAborted(name, reason)]
+
+    def _pods_listed(self, listed: PodsListed, now_s: float) -> list[Outcome]:
+        """What began, ended or shared the node while nobody watched is not known: no samples from it."""
+        present = {p.uid for p in listed.pods}
+        self._done &= present
+        ended = [o for uid in self._node_of.keys() - present for o in self._abort(uid, "Deleted", now_s)]
+        for uid, name in self._node_of.items():
+            self._nodes[name].creations[uid].unsampled = "Unwatched"
+        for pod in listed.pods:
+            ended += self._pod(pod, now_s, unsampled="Unwatched")
+        return ended
+
+    def _pull(self, uid: str, image: str, begins: bool, now_s: float) -> None:
+        name = self._node_of.get(uid)
+        if name is None:
+            return
+        node = self._nodes[name]
+        creation = node.creations[uid]
+        node.advance(now_s)
+        creation.unexplained.discard(image)
+        if begins:
+            creation.pulling.add(image)
+        else:
+            creation.pulling.discard(image)
+        node.place(creation)
+
+    def _drop_node(self, name: str, now_s: float) -> list[Outcome]:
+        gone = [uid for uid, node in self._node_of.items() if node == name]
+        ended = [o for uid in gone for o in self._abort(uid, "NodeGone", now_s)]
+        self._done.update(gone)
+        self._nodes.pop(name, None)
+        return ended

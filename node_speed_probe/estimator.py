@@ -1,0 +1,143 @@
+"""From samples to an estimate: recent, robust, shrunk to the peers, with its uncertainty.
+
+- Recent: a sample's weight halves with every `half_life_s` of age and with every 3 containers created
+  after it, so a node that changed is believed after a few samples, busy or not.
+- Robust: samples are clipped to the weighted median times or over `outlier_factor`. One wild value moves
+  the estimate by a bounded share; several in a row move the median, and then they are the truth.
+- Shrunk: the prior (the median of the peers) counts as `prior_samples`; a node never seen has the prior.
+- Before the end: a creation already beyond the estimate counts as a sample at its present value, so a
+  node that stalls is noticed although it completes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from node_speed_probe.model import Reason, Sample, Unfinished
+from node_speed_probe.settings import Settings
+
+__all__ = ["SAMPLES_KEPT", "Prior", "Tau", "estimate_tau", "prior_of_peers", "recent_mean_s"]
+
+# With a half-life of 3 containers, 5 samples carry 1 - 2^(-5/3) = 69 % of the weight: a node that became
+# 3 times slower is believed to within 25 % then. Shorter would follow noise, longer would lag.
+_HALF_LIFE_CONTAINERS = 3.0
+SAMPLES_KEPT = 24  # the 25th would weigh 2^-8
+_DECAY = 2.0 ** (-1.0 / _HALF_LIFE_CONTAINERS)
+# Scatter assumed of a single sample until several have shown theirs.
+_ASSUMED_VARIATION = 0.5
+# A single sample two half-lives old: from here on the estimate says more about the peers.
+_STALE_BELOW = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """What is believed of a node nobody has measured."""
+
+    tau_s: float
+    rel_error: float
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Tau:
+    value_s: float
+    rel_error: float
+    reason: Reason
+
+
+def prior_of_peers(peers_s: Sequence[float], settings: Settings) -> Prior:
+    """The median of the measured nodes; how far they scatter is how wrong it may be for another."""
+    if not peers_s:
+        return Prior(settings.default_tau_create_s, 1.0, Reason.DEFAULT_PRIOR)
+    middle_s = median(peers_s)
+    deviation_s = median(abs(p - middle_s) for p in peers_s)
+    # 1.4826 makes the median deviation of a normal sample its standard deviation.
+    scatter = 1.4826 * deviation_s / middle_s
+    few = _ASSUMED_VARIATION / math.sqrt(len(peers_s))
+    return Prior(middle_s, math.hypot(scatter, few), Reason.PRIOR_OF_PEERS)
+
+
+def estimate_tau(
+    samples: Sequence[Sample],
+    unfinished: Iterable[Unfinished],
+    prior: Prior,
+    settings: Settings,
+    now_s: float,
+) -> Tau:
+    """tau_c of one node. `samples` are in order of time."""
+    tau = _estimate(samples, prior, settings, now_s)
+    beyond = [Sample(now_s, u.tau_s) for u in unfinished if u.tau_s > tau.value_s and not u.overtaken]
+    if not beyond:
+        return tau
+    suspected = _estimate([*samples, *beyond], prior, settings, now_s)
+    # Evidence that it is slower than thought can raise the estimate only; and it measures nothing yet.
+    return Tau(max(suspected.value_s, tau.value_s), max(suspected.rel_error, tau.rel_error), tau.reason)
+
+
+def recent_mean_s(samples: Sequence[Sample], settings: Settings, now_s: float) -> float | None:
+    """The robust mean alone, with no prior; None without samples."""
+    weighted = _weigh(samples, settings, now_s)
+    return _mean(_clip(weighted, weighted, settings.outlier_factor)) if weighted else None
+
+
+def _estimate(samples: Sequence[Sample], prior: Prior, settings: Settings, now_s: float) -> Tau:
+    weighted = _weigh(samples, settings, now_s)
+    if not weighted:
+        return Tau(prior.tau_s, prior.rel_error, Reason.STALE if samples else prior.reason)
+    # How much is known fades with age only: recent samples replace older ones, they do not void them.
+    known = sum(_age_weight(s, settings, now_s) * s.containers for s in samples)
+    believed = [*weighted, (prior.tau_s, settings.prior_samples)]
+    clipped = _clip(weighted, believed, settings.outlier_factor)
+    mean_s = _mean(clipped)
+    own_share = known / (known + settings.prior_samples)
+    value_s = own_share * mean_s + (1.0 - own_share) * prior.tau_s
+
+    total = sum(w for _, w in clipped)
+    variance = sum(w * (v / mean_s - 1.0) ** 2 for v, w in clipped) + _ASSUMED_VARIATION**2
+    variation = math.sqrt(variance / (total + 1.0))
+    own_error = variation * math.sqrt(sum(w * w for _, w in clipped)) / total
+    rel_error = math.hypot(own_share * own_error * mean_s, (1.0 - own_share) * prior.rel_error * prior.tau_s)
+    return Tau(value_s, rel_error / value_s, Reason.MEASURED if known >= _STALE_BELOW else Reason.STALE)
+
+
+def _weigh(samples: Sequence[Sample], settings: Settings, now_s: float) -> list[tuple[float, float]]:
+    """(value, weight), newest first; a sample of m containers weighs as m samples in a row."""
+    weighted = []
+    newer = 1.0
+    for sample in reversed(samples):
+        older = newer * _DECAY**sample.containers
+        weight = _age_weight(sample, settings, now_s) * (newer - older) / (1.0 - _DECAY)
+        newer = older
+        if weight > 1e-12:
+            weighted.append((sample.tau_s, weight))
+    return weighted
+
+
+def _age_weight(sample: Sample, settings: Settings, now_s: float) -> float:
+    return float(2.0 ** (-max(now_s - sample.at_s, 0.0) / settings.half_life_s))
+
+
+def _clip(
+    weighted: list[tuple[float, float]], believed: list[tuple[float, float]], factor: float
+) -> list[tuple[float, float]]:
+    middle = _weighted_median(believed)
+    return [(min(max(v, middle / factor), middle * factor), w) for v, w in weighted]
+
+
+def _weighted_median(weighted: list[tuple[float, float]]) -> float:
+    """The smallest value that has half of the weight at or below it."""
+    half = sum(w for _, w in weighted) / 2.0
+    below = 0.0
+    value = 0.0
+    for value, weight in sorted(weighted):  # noqa: B007 - the last one stands when rounding leaves none
+        below += weight
+        if below >= half:
+            break
+    return value
+
+
+def _mean(weighted: list[tuple[float, float]]) -> float:
+    return sum(v * w for v, w in weighted) / sum(w for _, w in weighted)

@@ -1,0 +1,179 @@
+"""All that is known of all nodes: facts go in, estimates come out.
+
+Owned by one thread. Time is an argument.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from node_speed_probe.creations import CreationTracker
+from node_speed_probe.estimator import SAMPLES_KEPT, Prior, Tau, estimate_tau, prior_of_peers, recent_mean_s
+from node_speed_probe.model import (
+    CreationMeasured,
+    Fact,
+    ImagePull,
+    NodeGone,
+    NodeSeen,
+    NodesListed,
+    NodeSpeedEstimate,
+    Outcome,
+    PullEnded,
+    Reason,
+    Sample,
+)
+from node_speed_probe.resizes import ResizeTracker
+from node_speed_probe.settings import Settings
+
+__all__ = ["Ledger", "Snapshot"]
+
+_RESIZES_KEPT = 8
+_PULLS_KEPT = 10
+# What was published before a restart is worth a few samples: the next ones decide.
+_REMEMBERED_CONTAINERS = 3
+
+
+@dataclass(slots=True)
+class _Record:
+    uid: str = ""
+    samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=SAMPLES_KEPT))
+    resizes: deque[Sample] = field(default_factory=lambda: deque(maxlen=_RESIZES_KEPT))
+    pulls: dict[str, ImagePull] = field(default_factory=dict)  # oldest first
+    mean_s: float | None = None  # of its own samples; None unless they are recent enough to count
+    estimate: NodeSpeedEstimate | None = None
+    estimated_s: float = -float("inf")
+    touched: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What the ledger said at one time, to be read by other threads."""
+
+    taken_s: float = -float("inf")
+    estimates: tuple[NodeSpeedEstimate, ...] = ()
+    samples_total: int = 0
+    aborted_total: Mapping[str, int] = field(default_factory=dict)
+
+
+class Ledger:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._creations = CreationTracker()
+        self._resizes = ResizeTracker()
+        self._nodes: dict[str, _Record] = {}
+        self._prior = prior_of_peers((), settings)
+        self._samples_total = 0
+        self._aborted_total: Counter[str] = Counter()
+
+    def observe(self, fact: Fact, now_s: float) -> None:
+        """Take in one fact."""
+        match fact:
+            case NodeSeen():
+                self._see(fact)
+            case NodeGone():
+                self._nodes.pop(fact.name, None)
+            case NodesListed():
+                kept = {n.name for n in fact.nodes}
+                self._nodes = {name: r for name, r in self._nodes.items() if name in kept}
+                for node in fact.nodes:
+                    self._see(node)
+            case PullEnded():
+                self._pulled(fact)
+        for outcome in self._creations.observe(fact, now_s):
+            self._count(outcome)
+        resized = self._resizes.observe(fact, now_s)
+        if resized and (record := self._nodes.get(resized[0])):
+            record.resizes.append(resized[1])
+            record.touched = True
+
+    def remember(self, node: str, samples: int, last: Sample, pulls: tuple[ImagePull, ...]) -> None:
+        """What an earlier life published of a node, to go on from until new samples outweigh it."""
+        record = self._nodes.setdefault(node, _Record())
+        if not record.samples and samples > 0:
+            record.samples.append(replace(last, containers=min(samples, _REMEMBERED_CONTAINERS)))
+        record.pulls = {p.image: p for p in reversed(pulls)} | record.pulls
+
+    def snapshot(self, now_s: float) -> Snapshot:
+        """Notice what does not move, then say what is known."""
+        for outcome in self._creations.tick(self._tau_s, self._settings.hung_after_s, now_s):
+            self._count(outcome)
+        return Snapshot(now_s, self.estimates(now_s), self._samples_total, dict(self._aborted_total))
+
+    def estimates(self, now_s: float) -> tuple[NodeSpeedEstimate, ...]:
+        """Every node that exists, by what is known now."""
+        due = [(n, r) for n, r in self._nodes.items() if self._due(n, r, now_s)]
+        for _, record in due:
+            record.mean_s = recent_mean_s(record.samples, self._settings, now_s)
+        peers = [r.mean_s for r in self._nodes.values() if r.mean_s is not None and _counts_as_peer(r)]
+        prior = prior_of_peers(peers, self._settings)
+        # Every estimate leans on the prior; most by so little that 1 % of it changes nothing.
+        if (
+            prior.reason != self._prior.reason
+            or abs(prior.tau_s - self._prior.tau_s) > 0.01 * self._prior.tau_s
+        ):
+            self._prior, due = prior, list(self._nodes.items())
+        for name, record in due:
+            record.estimate = self._estimate(name, record, self._prior, now_s)
+            record.estimated_s, record.touched = now_s, False
+        return tuple(r.estimate for r in self._nodes.values() if r.estimate is not None and r.uid)
+
+    def _see(self, node: NodeSeen) -> None:
+        record = self._nodes.setdefault(node.name, _Record())
+        if record.uid and record.uid != node.uid:  # another machine under the old name
+            record = self._nodes[node.name] = _Record()
+        record.uid = node.uid
+
+    def _pulled(self, pull: PullEnded) -> None:
+        record = self._nodes.get(pull.node)
+        if record is None or pull.seconds is None:
+            return
+        record.pulls.pop(pull.image, None)
+        record.pulls[pull.image] = ImagePull(pull.image, pull.seconds, pull.size_bytes)
+        if len(record.pulls) > _PULLS_KEPT:
+            del record.pulls[next(iter(record.pulls))]
+        record.touched = True
+
+    def _count(self, outcome: Outcome) -> None:
+        if not isinstance(outcome, CreationMeasured):
+            self._aborted_total[outcome.reason] += 1
+        elif record := self._nodes.get(outcome.node):
+            self._samples_total += 1
+            record.samples.append(outcome.sample)
+            record.touched = True
+
+    def _due(self, name: str, record: _Record, now_s: float) -> bool:
+        """Whether the estimate can have moved; with 5,000 quiet nodes most have not."""
+        old = now_s - record.estimated_s > self._settings.half_life_s / 20
+        return record.touched or old or self._creations.in_progress(name) > 0 or _was_creating(record)
+
+    def _tau_s(self, node: str) -> float:
+        record = self._nodes.get(node)
+        return record.estimate.tau_create_s if record and record.estimate else self._prior.tau_s
+
+    def _estimate(self, name: str, record: _Record, prior: Prior, now_s: float) -> NodeSpeedEstimate:
+        tau: Tau = estimate_tau(
+            record.samples, self._creations.unfinished(name, now_s), prior, self._settings, now_s
+        )
+        return NodeSpeedEstimate(
+            node=name,
+            node_uid=record.uid,
+            tau_create_s=tau.value_s,
+            tau_create_rel_error=tau.rel_error,
+            samples=len(record.samples),
+            source="measured" if tau.reason is Reason.MEASURED else "prior",
+            reason=tau.reason,
+            creating=self._creations.creating(name),
+            tau_resize_s=recent_mean_s(record.resizes, self._settings, now_s),
+            image_pulls=tuple(reversed(record.pulls.values())),
+            last_sample_s=record.samples[-1].at_s if record.samples else None,
+        )
+
+
+def _counts_as_peer(record: _Record) -> bool:
+    return record.estimate is None or record.estimate.reason is not Reason.STALE
+
+
+def _was_creating(record: _Record) -> bool:
+    return record.estimate is not None and record.estimate.creating > 0

@@ -1,0 +1,175 @@
+"""The words of a measurement: what sources tell, what trackers conclude, what is published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+__all__ = [
+    "CreationAborted",
+    "CreationMeasured",
+    "Fact",
+    "ImagePull",
+    "NodeGone",
+    "NodeSeen",
+    "NodeSpeedEstimate",
+    "NodesListed",
+    "Outcome",
+    "PodGone",
+    "PodSeen",
+    "PodsListed",
+    "PullEnded",
+    "PullStarted",
+    "Reason",
+    "Sample",
+    "SourceOfTau",
+    "Stage",
+    "Unfinished",
+]
+
+SourceOfTau = Literal["measured", "prior"]
+
+
+class Stage(StrEnum):
+    """How far a bound pod is on the way to running."""
+
+    CREATING = "creating"
+    RUNNING_INIT = "running init"  # an init container's own program runs: nothing is being created
+    STARTED = "started"
+    BROKEN = "broken"  # it will not start, or not for a reason that lies with the node
+
+
+Resources = tuple[tuple[str, float, float, float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PodSeen:
+    """A pod bound to a node, as far as measuring needs it."""
+
+    uid: str
+    node: str
+    stage: Stage
+    containers: int = 1  # all that have to be created, init containers included
+    images: tuple[str, ...] = ()
+    broken_by: str = ""  # why it gives no sample, even if it started
+    # Per container: name, then requests and limits of cpu (cores) and memory (bytes); -1 where unset.
+    wanted: Resources = ()
+    actual: Resources = ()
+    resize_refused: bool = False  # the kubelet put the resize off: waiting for room is not resizing
+
+
+@dataclass(frozen=True, slots=True)
+class PodGone:
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodsListed:
+    """All bound pods. What happened between the last word and this is not known."""
+
+    pods: tuple[PodSeen, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSeen:
+    name: str
+    uid: str
+    images: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodesListed:
+    nodes: tuple[NodeSeen, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PullStarted:
+    pod_uid: str
+    image: str
+
+
+@dataclass(frozen=True, slots=True)
+class PullEnded:
+    """The image is there. `seconds` is None when it was there already."""
+
+    pod_uid: str
+    image: str
+    node: str = ""
+    seconds: float | None = None
+    size_bytes: int | None = None
+
+
+Fact = PodSeen | PodGone | PodsListed | NodeSeen | NodeGone | NodesListed | PullStarted | PullEnded
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One creation (or resize) brought to an end at `at_s`: `tau_s` for each of its containers."""
+
+    at_s: float
+    tau_s: float
+    containers: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A creation in progress: already `tau_s` for each container, with no end yet."""
+
+    tau_s: float
+    overtaken: bool  # one that began later is done: it says nothing about the node
+
+
+@dataclass(frozen=True, slots=True)
+class CreationMeasured:
+    node: str
+    sample: Sample
+
+
+@dataclass(frozen=True, slots=True)
+class CreationAborted:
+    """A creation that ended without a sample."""
+
+    node: str
+    reason: str
+
+
+Outcome = CreationMeasured | CreationAborted
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePull:
+    image: str
+    seconds: float
+    size_bytes: int | None = None
+
+
+class Reason(StrEnum):
+    """Why an estimate is what it is; the reason of the condition Measured."""
+
+    MEASURED = "Measured"
+    PRIOR_OF_PEERS = "PriorOfPeers"
+    DEFAULT_PRIOR = "DefaultPrior"
+    STALE = "Stale"  # measured once, too long ago to outweigh the peers
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpeedEstimate:
+    """What is known of one node, with its uncertainty."""
+
+    node: str
+    node_uid: str
+    tau_create_s: float
+    tau_create_rel_error: float
+    samples: int
+    source: SourceOfTau
+    reason: Reason
+    creating: int  # k_n of eq. (6): creations in progress, pulls not counted
+    tau_resize_s: float | None = None
+    image_pulls: tuple[ImagePull, ...] = ()  # most recent first
+    last_sample_s: float | None = None  # when, on the monotonic clock; None before the first

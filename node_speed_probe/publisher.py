@@ -1,0 +1,138 @@
+"""Writes NodeSpeed objects, paced, in a thread of its own, while its replica holds the lease."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import structlog
+from prometheus_client import Counter
+
+from node_speed_probe.ledger import Snapshot
+from node_speed_probe.model import NodeSpeedEstimate
+from node_speed_probe.publication import (
+    PATH,
+    Published,
+    choose_writes,
+    new_object,
+    read_published,
+    status_of,
+)
+from node_speed_probe.settings import Settings
+from surgekit.kube import ApiError, Kube, KubeUnreachable
+from surgekit.lease import Lease
+
+__all__ = ["Publisher", "read_all"]
+
+log = structlog.get_logger(__name__)
+
+_LONGEST_PAUSE_S = 60.0
+# This write can be tried again as it is, others need not wait for it.
+_CONFLICT = 409
+# This object is not acceptable as it is; the next change may be.
+_REJECTED = frozenset({400, 413, 422})
+
+
+def read_all(kube: Kube) -> dict[str, Published]:
+    """What the API server has."""
+    objects, _ = kube.list(PATH)
+    now_s, wall = time.monotonic(), datetime.now(UTC)
+    return dict(found for o in objects if (found := read_published(o, now_s, wall)))
+
+
+class Publisher:
+    def __init__(
+        self, kube: Kube, settings: Settings, lease: Lease, snapshot: Callable[[], Snapshot], writes: Counter
+    ) -> None:
+        self._kube, self._settings, self._lease = kube, settings, lease
+        self._snapshot, self._writes = snapshot, writes
+        self._published: dict[str, Published] | None = None  # None: another replica may have written since
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5.0)
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            interval_s = self._settings.publish_interval_s * 2.0**failures
+            self._stopping.wait(min(interval_s, max(_LONGEST_PAUSE_S, self._settings.publish_interval_s)))
+            if not self._lease.held:
+                self._published = None
+                continue
+            try:
+                self._round()
+                failures = 0
+            except (ApiError, KubeUnreachable) as error:
+                # Overloaded (429, 5xx), not allowed or not installed yet: writing on would not help.
+                failures = min(failures + 1, 16)
+                self._writes.labels("failed").inc()
+                log.warning("publishing pauses", error=str(error), failures=failures)
+
+    def _round(self) -> None:
+        if self._published is None:
+            self._published = read_all(self._kube)
+        estimates = self._snapshot().estimates
+        nodes = {e.node for e in estimates}
+        self._published = {n: p for n, p in self._published.items() if n in nodes}
+        budget = max(1, int(self._settings.writes_per_s * self._settings.publish_interval_s))
+        writes = choose_writes(estimates, self._published, budget, time.monotonic(), self._settings)
+        for estimate in writes:
+            if self._stopping.is_set() or not self._lease.held:
+                return
+            began_s = time.monotonic()
+            self._write(estimate, self._published)
+            self._stopping.wait(max(0.0, 1.0 / self._settings.writes_per_s - (time.monotonic() - began_s)))
+
+    def _write(self, estimate: NodeSpeedEstimate, published: dict[str, Published]) -> None:
+        before = published.get(estimate.node)
+        try:
+            published[estimate.node] = self._patch(estimate, before) or self._create(estimate)
+            self._writes.labels("written").inc()
+        except ApiError as error:
+            if error.code == _CONFLICT:
+                self._writes.labels("conflict").inc()
+                return
+            if error.code not in _REJECTED:
+                raise
+            self._writes.labels("rejected").inc()
+            log.error("the API server rejects a NodeSpeed", node=estimate.node, error=str(error))
+            published[estimate.node] = Published(
+                estimate.tau_create_s,
+                estimate.reason,
+                time.monotonic(),
+                estimate.tau_resize_s,
+                estimate.image_pulls,
+            )
+
+    def _patch(self, estimate: NodeSpeedEstimate, before: Published | None) -> Published | None:
+        """What the API server has afterwards; None when it has no such object."""
+        if before is None:
+            return None
+        now_s, wall = time.monotonic(), datetime.now(UTC)
+        status = status_of(estimate, before, now_s, wall)
+        try:
+            written = self._kube.patch(f"{PATH}/{estimate.node}/status", {"status": status})
+        except ApiError as error:
+            if error.code == 404:
+                return None
+            raise
+        found = read_published(written, now_s, wall)
+        return found[1] if found else before
+
+    def _create(self, estimate: NodeSpeedEstimate) -> Published:
+        try:
+            self._kube.create(PATH, new_object(estimate))
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+        unwritten = Published(estimate.tau_create_s, "", time.monotonic())
+        return self._patch(estimate, unwritten) or unwritten

@@ -1,0 +1,62 @@
+"""tau_u of eq. (6): from a change of a running pod's resources to the node having followed.
+
+Owned by one thread. Time is an argument.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from node_speed_probe.model import PodGone, PodSeen, PodsListed, Resources, Sample, Stage
+
+__all__ = ["ResizeTracker"]
+
+
+@dataclass(slots=True)
+class _Pod:
+    wanted: Resources
+    changed_s: float | None = None
+
+
+class ResizeTracker:
+    def __init__(self) -> None:
+        self._pods: dict[str, _Pod] = {}
+
+    def observe(self, fact: object, now_s: float) -> tuple[str, Sample] | None:
+        """The node and the sample, if the fact ends a resize."""
+        match fact:
+            case PodSeen():
+                return self._pod(fact, now_s)
+            case PodGone():
+                self._pods.pop(fact.uid, None)
+            case PodsListed():
+                # A resize that went on unwatched has no known start or end.
+                self._pods = {p.uid: _Pod(p.wanted) for p in fact.pods if p.stage is Stage.STARTED}
+        return None
+
+    def _pod(self, seen: PodSeen, now_s: float) -> tuple[str, Sample] | None:
+        if seen.stage is not Stage.STARTED:
+            self._pods.pop(seen.uid, None)
+            return None
+        pod = self._pods.setdefault(seen.uid, _Pod(seen.wanted))
+        if seen.wanted != pod.wanted:
+            pod.wanted, pod.changed_s = seen.wanted, now_s
+        if pod.changed_s is None:
+            return None
+        if seen.resize_refused:
+            pod.changed_s = None
+        elif _follows(seen.actual, seen.wanted):
+            took_s, pod.changed_s = now_s - pod.changed_s, None
+            if took_s > 0:  # else both came at once: it took no time that could be seen
+                return seen.node, Sample(now_s, took_s)
+        return None
+
+
+def _follows(actual: Resources, wanted: Resources) -> bool:
+    """Whether every amount that is asked for is what the node reports."""
+    reported = {name: amounts for name, *amounts in actual}
+    for name, *amounts in wanted:
+        has = reported.get(name)
+        if has is None or any(w >= 0 and abs(w - h) > 1e-6 * w for w, h in zip(amounts, has, strict=True)):
+            return False
+    return True

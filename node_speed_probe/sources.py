@@ -1,0 +1,194 @@
+"""Where measurements come from: the API server's watches now, the kubelet's metrics or a probe pod later.
+
+A source turns what it reads into facts (model.py) stamped with their arrival, and says how old its
+picture is. Facts are small: nothing of a pod's JSON is kept or queued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from node_speed_probe.model import (
+    Fact,
+    NodeGone,
+    NodeSeen,
+    NodesListed,
+    PodGone,
+    PodSeen,
+    PodsListed,
+    PullEnded,
+    PullStarted,
+    Resources,
+    Stage,
+)
+from node_speed_probe.pulls import pull_event
+from surgekit import pods as pod_objects
+from surgekit.kube import Kube
+from surgekit.pods import image_name
+from surgekit.quantity import QuantityError, parse
+from surgekit.watch import Watch
+
+__all__ = ["ApiWatches", "Source", "Tell", "node_seen", "pod_seen", "pull_seen"]
+
+Json = dict[str, Any]
+Tell = Callable[[Fact, float], None]
+# The kubelet's other events on every pod; with them the stream is three times as long.
+_EVENTS = "involvedObject.kind=Pod,reason!=Scheduled,reason!=Created,reason!=Started,reason!=Killing"
+
+
+class Source(Protocol):
+    """Something that measures nodes. `tell` may be called from any thread."""
+
+    def start(self, tell: Tell) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def ages_s(self, now_s: float) -> Mapping[str, float]:
+        """How old each picture is; infinite before there is one."""
+
+
+class ApiWatches:
+    """Creation times by arrival on the API watch: API timestamps have whole seconds."""
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+        self._watches: dict[str, Watch] = {}
+
+    def start(self, tell: Tell) -> None:
+        watch = Watch(self._kube, "/api/v1/nodes", _Nodes(tell)).start()
+        # Nodes first: which images a node has must be known before pods are measured on it.
+        watch.synced.wait(timeout=30.0)
+        self._watches = {
+            "nodes": watch,
+            "pods": Watch(self._kube, "/api/v1/pods", _Pods(tell), fieldSelector="spec.nodeName!=").start(),
+            "events": Watch(self._kube, "/api/v1/events", _Events(tell), fieldSelector=_EVENTS).start(),
+        }
+
+    def stop(self) -> None:
+        for watch in self._watches.values():
+            watch.stop()
+
+    def ages_s(self, now_s: float) -> dict[str, float]:
+        names = ("nodes", "pods", "events")
+        return {n: self._watches[n].age_s(now_s) if n in self._watches else float("inf") for n in names}
+
+
+class _Pods:
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+
+    def replace(self, objects: list[Json], arrival_s: float) -> None:
+        self._tell(PodsListed(tuple(p for o in objects if (p := pod_seen(o)))), arrival_s)
+
+    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:
+        if kind == "DELETED":
+            self._tell(PodGone(obj["metadata"]["uid"]), arrival_s)
+        elif pod := pod_seen(obj):
+            self._tell(pod, arrival_s)
+
+
+class _Nodes:
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+
+    def replace(self, objects: list[Json], arrival_s: float) -> None:
+        self._tell(NodesListed(tuple(node_seen(o) for o in objects)), arrival_s)
+
+    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:
+        gone = kind == "DELETED"
+        self._tell(NodeGone(obj["metadata"]["name"]) if gone else node_seen(obj), arrival_s)
+
+
+class _Events:
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+
+    def replace(self, objects: list[Json], arrival_s: float) -> None:
+        """In the order they were last seen; a pull that has ended since cannot begin again."""
+        told = [(o.get("lastTimestamp") or "", p) for o in objects if (p := pull_seen(o))]
+        for _, pull in sorted(told, key=lambda t: (t[0], isinstance(t[1], PullEnded))):
+            self._tell(pull, arrival_s)
+
+    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:
+        if kind != "DELETED" and (pull := pull_seen(obj)):
+            self._tell(pull, arrival_s)
+
+
+def pod_seen(obj: Json) -> PodSeen | None:
+    """A bound pod; None while it waits for a node."""
+    spec, status, metadata = obj.get("spec") or {}, obj.get("status") or {}, obj["metadata"]
+    node = spec.get("nodeName")
+    if not node:
+        return None
+    stage, broken_by = _stage(obj, metadata, status)
+    containers = spec.get("containers") or ()
+    return PodSeen(
+        uid=metadata["uid"],
+        node=node,
+        stage=stage,
+        containers=len(containers) + len(spec.get("initContainers") or ()),
+        images=pod_objects.images(obj),
+        broken_by=broken_by,
+        wanted=_resources(containers),
+        actual=_resources(status.get("containerStatuses") or ()),
+        resize_refused=any(
+            c.get("type") == "PodResizePending" and c.get("status") == "True"
+            for c in status.get("conditions") or ()
+        ),
+    )
+
+
+def _stage(obj: Json, metadata: Json, status: Json) -> tuple[Stage, str]:
+    progress = pod_objects.creation(obj)
+    containers = status.get("containerStatuses") or ()
+    if progress is pod_objects.Creation.STARTED:
+        # A container that had to be started again took more than one creation.
+        return Stage.STARTED, "Restarted" if any(c.get("restartCount") for c in containers) else ""
+    if progress is pod_objects.Creation.FINISHED:
+        return (Stage.STARTED, "") if status.get("phase") == "Succeeded" else (Stage.BROKEN, "Failed")
+    initial = status.get("initContainerStatuses") or ()
+    if progress is pod_objects.Creation.SET_ASIDE:
+        return Stage.BROKEN, _waiting_for([*initial, *containers])
+    if metadata.get("deletionTimestamp"):
+        return Stage.BROKEN, "Deleted"
+    sidecars = {
+        c["name"] for c in obj["spec"].get("initContainers") or () if c.get("restartPolicy") == "Always"
+    }
+    runs = any("running" in (c.get("state") or {}) and c.get("name") not in sidecars for c in initial)
+    return (Stage.RUNNING_INIT if runs else Stage.CREATING), ""
+
+
+def _waiting_for(statuses: list[Json]) -> str:
+    reasons = (((c.get("state") or {}).get("waiting") or {}).get("reason") for c in statuses)
+    return next((r for r in reasons if r not in (None, "ContainerCreating", "PodInitializing")), "SetAside")
+
+
+def node_seen(obj: Json) -> NodeSeen:
+    listed = (obj.get("status") or {}).get("images") or ()
+    images = frozenset(image_name(name) for image in listed for name in image.get("names") or ())
+    return NodeSeen(obj["metadata"]["name"], obj["metadata"]["uid"], images)
+
+
+def pull_seen(obj: Json) -> PullStarted | PullEnded | None:
+    """An Event, if it tells of a pull."""
+    about = obj.get("involvedObject") or {}
+    node = (obj.get("source") or {}).get("host") or obj.get("reportingInstance") or ""
+    return pull_event(obj.get("reason") or "", obj.get("message") or "", about.get("uid") or "", node)
+
+
+def _resources(containers: Any) -> Resources:
+    return tuple((str(c.get("name")), *_amounts(c.get("resources") or {})) for c in containers)
+
+
+def _amounts(resources: Json) -> tuple[float, float, float, float]:
+    requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+    cpu, memory = "cpu", "memory"
+    return _amount(requests, cpu), _amount(requests, memory), _amount(limits, cpu), _amount(limits, memory)
+
+
+def _amount(amounts: Json, name: str) -> float:
+    try:
+        return parse(amounts[name])
+    except (KeyError, TypeError, QuantityError):
+        return -1.0
