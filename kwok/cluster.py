@@ -14,10 +14,11 @@ from typing import Any
 import yaml
 
 from kwok.binaries import Binaries
+from kwok.errors import ClusterError
 from kwok.processes import marked_environment
 from surgekit.kube import Kube
 
-__all__ = ["ClusterError", "account_kubeconfig", "create", "stage_files"]
+__all__ = ["account_kubeconfig", "create", "stage_files"]
 
 _STAGES = Path(__file__).parent / "stages"
 _INSTANT = "pod-ready-instant"
@@ -25,10 +26,6 @@ _INSTANT = "pod-ready-instant"
 _SHARED_SPEED = {"pod-create", "pod-ready"}
 _NAME = "lab"
 _TOKEN_S = 24 * 3600
-
-
-class ClusterError(Exception):
-    """kwokctl could not bring the control plane up; the message ends with what it said."""
 
 
 def stage_files(instant_pods: bool) -> list[Path]:
@@ -60,6 +57,10 @@ def create(directory: Path, binaries: Binaries, instant_pods: bool) -> Path:
         "--disable-qps-limits", "--kube-authorization", "--kube-admission",
         # The default, 10.0.0.0/24, overlaps the pods' addresses (`kwok.nodes`).
         "--extra-args", "kube-apiserver=service-cluster-ip-range=10.96.0.0/16",
+        # Nodes register Ready: no need to taint each until a controller takes the taint off, nor to
+        # annotate each whenever their number changes. Both are one write a node, 5,000 on a large lab.
+        "--extra-args", "kube-apiserver=disable-admission-plugins=TaintNodesByCondition",
+        "--extra-args", "kube-controller-manager=controllers=*,-ttl-controller",
         "--etcd-binary", path("etcd"),
         "--kube-apiserver-binary", path("kube-apiserver"),
         "--kube-controller-manager-binary", path("kube-controller-manager"),

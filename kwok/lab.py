@@ -13,6 +13,8 @@ import secrets
 import socket
 import ssl
 import subprocess
+import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,19 +26,18 @@ import yaml
 
 from kwok import cluster, nodes
 from kwok.binaries import Binaries
+from kwok.errors import LabError
 from kwok.places import labs_directory
 from kwok.processes import Process, Processes, take_down
+from kwok.scenario import Scenario
 from kwok.watchdog import Watchdog
 from surgekit.kube import Kube, KubeUnreachable
 
-__all__ = ["Lab", "LabError"]
+__all__ = ["Lab"]
 
-_FACTS = "lab.json"
+_FACTS, _SCENARIO = "lab.json", "scenario.json"
 SCHEDULER = "kube-scheduler"
-
-
-class LabError(Exception):
-    """The lab cannot do what was asked; the message says which lab and why."""
+NODE_MODEL = "node-model"
 
 
 class Lab:
@@ -106,6 +107,10 @@ class Lab:
             take_down(directory)
             watchdog.dismiss("down")
             raise
+
+    @staticmethod
+    def directory_of(name: str) -> Path:
+        return _directory(name)
 
     @staticmethod
     def names() -> list[str]:
@@ -194,6 +199,23 @@ class Lab:
 
     def stop_scheduler(self, name: str = SCHEDULER) -> None:
         self.stop(name)
+
+    def start_node_model(self, scenario: Scenario) -> Process:
+        """Start the process that gives this lab's nodes the speeds of `scenario`."""
+        file = self.directory / _SCENARIO
+        file.write_text(scenario.started(time.time()).to_json())
+        ready = self.directory / f"{NODE_MODEL}.ready"
+        ready.unlink(missing_ok=True)
+        argv: list[str | Path] = [
+            sys.executable, "-m", "kwok.node_model_process",
+            "--kubeconfig", self.kubeconfig, "--scenario", file, "--ready-file", ready,
+        ]  # fmt: skip
+        return self.start(NODE_MODEL, argv, ready=ready.exists)
+
+    @property
+    def scenario(self) -> Scenario:
+        """What the node model runs; `tau_create_s(node, time.time() - scenario.epoch_s)` is true now."""
+        return Scenario.load(self.directory / _SCENARIO)
 
     def account_kubeconfig(self, namespace: str, service_account: str) -> Path:
         """A kubeconfig that speaks as this service account, so that a part runs with its own rights."""

@@ -17,15 +17,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Process", "ProcessError", "Processes", "marked_environment", "take_down"]
+from kwok.errors import ProcessError
+
+__all__ = ["Process", "Processes", "marked_environment", "take_down"]
 
 _MARK = "SURGEKIT_LAB"
 _GRACE_S = 5.0  # between asking a process to end and ending it
 _PROC = Path("/proc")
-
-
-class ProcessError(Exception):
-    """A process of the lab did not start; the message ends with its last log lines."""
 
 
 @dataclass(frozen=True)

@@ -17,16 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kwok.errors import BinariesError
 from kwok.places import cache_directory
 
-__all__ = ["CORE", "ETCD", "GROUPS", "KUBERNETES", "KWOK", "Binaries", "BinariesError", "Group"]
+__all__ = ["CORE", "ETCD", "GROUPS", "KUBERNETES", "KWOK", "Binaries", "Group"]
 
 _MODULES = Path(__file__).parent
 _KUBERNETES_VERSION = "v1.36.3"
-
-
-class BinariesError(Exception):
-    """A binary is missing and could not be made; the message names it."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from kwok.binaries import CORE, Binaries, BinariesError
+from kwok.binaries import CORE, Binaries
+from kwok.errors import BinariesError
 
 try:
     places = [Binaries().directory(group) for group in CORE]

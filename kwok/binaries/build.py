@@ -20,8 +20,9 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from kwok.binaries import BinariesError, Group
+from kwok.binaries import Group
 from kwok.binaries.toolchain import find_go
+from kwok.errors import BinariesError
 
 __all__ = ["build"]
 

@@ -13,7 +13,8 @@ import tarfile
 import urllib.request
 from pathlib import Path
 
-from kwok.binaries import BinariesError, Group
+from kwok.binaries import Group
+from kwok.errors import BinariesError
 
 __all__ = ["download"]
 

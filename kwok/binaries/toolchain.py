@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from kwok.binaries import BinariesError
+from kwok.errors import BinariesError
 from kwok.places import cache_directory
 
 __all__ = ["find_go", "find_uv"]

@@ -1,0 +1,265 @@
+"""The node model: how long pods take to be created when they share a node.
+
+ComboFunc fig. 2, 4 and 5: the time to create containers on a node grows with how many are being
+created there, not with their size, and nodes do not disturb each other. That is processor sharing:
+while k pods are being created on a node, each progresses at 1/k of its speed. A pod of m containers
+is m units of work, since a kubelet starts a pod's containers one after another. The first use of an
+image on a node waits for its pull; a kubelet pulls one image at a time, and pods share the pull. A
+resize in place takes tau_u.
+
+Pure: time is an argument, nothing here waits. `kwok.node_model_process` runs it against a cluster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from kwok.scenario import Scenario, tagged
+
+__all__ = ["Created", "Event", "NodeModel", "ProcessorSharing", "PullStarted", "Pulled", "Resized"]
+
+# Pods that entered together leave together: their remaining work differs by rounding only.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened on a node at a time."""
+
+    at_s: float
+    node: str
+    pod: str
+
+
+@dataclass(frozen=True)
+class PullStarted(Event):
+    image: str
+
+
+@dataclass(frozen=True)
+class Pulled(Event):
+    image: str
+    pull_s: float
+    waited_s: float  # the pull, and what was pulled before it
+
+
+@dataclass(frozen=True)
+class Created(Event):
+    pass
+
+
+@dataclass(frozen=True)
+class Resized(Event):
+    generation: int
+
+
+class ProcessorSharing:
+    """Jobs that share one server whose speed changes over time.
+
+    `tau_s(t)` is the time one unit of work takes alone, constant up to `next_change_s(t)`.
+    """
+
+    def __init__(self, tau_s: Callable[[float], float], next_change_s: Callable[[float], float]) -> None:
+        self._tau_s, self._next_change_s = tau_s, next_change_s
+        self._remaining: dict[str, float] = {}
+        self._now_s = -math.inf
+
+    def __len__(self) -> int:
+        return len(self._remaining)
+
+    def __contains__(self, job: str) -> bool:
+        return job in self._remaining
+
+    def add(self, job: str, work: float, now_s: float) -> list[tuple[float, str]]:
+        """Let `job` in; the (time, job) completions up to now."""
+        done = self.advance(now_s)
+        self._remaining[job] = work
+        return done
+
+    def remove(self, job: str, now_s: float) -> list[tuple[float, str]]:
+        """Take `job` out unfinished; the completions up to now."""
+        done = self.advance(now_s)
+        self._remaining.pop(job, None)
+        return done
+
+    def next_completion_s(self) -> float:
+        """When the next job completes if nothing comes or goes; infinite when there is none."""
+        if not self._remaining:
+            return math.inf
+        now_s, work = self._now_s, min(self._remaining.values()) * len(self._remaining)
+        while (end_s := now_s + work * self._tau_s(now_s)) > (change_s := self._next_change_s(now_s)):
+            work -= (change_s - now_s) / self._tau_s(now_s)
+            now_s = change_s
+        return end_s
+
+    def advance(self, now_s: float) -> list[tuple[float, str]]:
+        """Let time pass; the (time, job) completions on the way, in order."""
+        done: list[tuple[float, str]] = []
+        while self._remaining and (end_s := self.next_completion_s()) <= now_s:
+            least = min(self._remaining.values())
+            for job, work in list(self._remaining.items()):
+                if work - least <= _ROUNDING:
+                    del self._remaining[job]
+                    done.append((end_s, job))
+                else:
+                    self._remaining[job] = work - least
+            self._now_s = end_s
+        self._pass(max(now_s, self._now_s))
+        return done
+
+    def _pass(self, until_s: float) -> None:
+        """Work off a stretch in which nobody completes."""
+        while self._remaining and self._now_s < until_s:
+            stop_s = min(until_s, self._next_change_s(self._now_s))
+            share = (stop_s - self._now_s) / (self._tau_s(self._now_s) * len(self._remaining))
+            self._remaining = {job: max(0.0, work - share) for job, work in self._remaining.items()}
+            self._now_s = stop_s
+        self._now_s = until_s
+
+
+@dataclass
+class _Pull:
+    image: str
+    pod: str  # the one whose arrival caused it
+    asked_s: float
+    start_s: float
+    end_s: float
+    announced: bool = False
+
+
+@dataclass
+class _Waiting:
+    """A pod that cannot be created before its images are there."""
+
+    pod: str
+    work: float
+    missing: set[str]
+
+
+@dataclass
+class _Node:
+    creating: ProcessorSharing
+    images: set[str] = field(default_factory=set)
+    pulls: list[_Pull] = field(default_factory=list)  # one at a time, in order
+    waiting: dict[str, _Waiting] = field(default_factory=dict)
+    resizing: dict[str, tuple[float, int]] = field(default_factory=dict)  # pod -> (end, generation)
+
+    def next_s(self) -> float:
+        pull = self.pulls[0] if self.pulls else None
+        return min(
+            self.creating.next_completion_s(),
+            math.inf if pull is None else pull.end_s if pull.announced else pull.start_s,
+            min((end_s for end_s, _ in self.resizing.values()), default=math.inf),
+        )
+
+
+class NodeModel:
+    """All nodes of a lab. Tell it what arrives and leaves; ask what happened."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._nodes: dict[str, _Node] = {}
+        self._where: dict[str, str] = {}
+        self._happened: list[Event] = []
+
+    def bind(self, pod: str, node: str, containers: int, images: Iterable[str], now_s: float) -> None:
+        """A pod arrives on a node; known pods are ignored."""
+        if pod in self._where:
+            return
+        place = self._at(node, now_s)
+        self._where[pod] = node
+        missing = {tagged(image) for image in images} - place.images
+        # Pulls that take no time are not pulls: the image counts as being there.
+        for image in sorted(missing):
+            if self._scenario.image(image).pull_s == 0:
+                place.images.add(image)
+                missing.discard(image)
+            elif all(pull.image != image for pull in place.pulls):
+                start_s = max([now_s, *(pull.end_s for pull in place.pulls)])
+                end_s = start_s + self._scenario.image(image).pull_s
+                place.pulls.append(_Pull(image, pod, now_s, start_s, end_s))
+        if missing:
+            place.waiting[pod] = _Waiting(pod, containers, missing)
+        else:
+            place.creating.add(pod, containers, now_s)
+        self._advance_node(node, now_s)
+
+    def resize(self, pod: str, node: str, generation: int, now_s: float) -> None:
+        """A pod's resources change in place; a newer generation starts over."""
+        place = self._at(node, now_s)
+        if generation > place.resizing.get(pod, (0.0, -1))[1]:
+            place.resizing[pod] = (now_s + self._scenario.tau_resize_s(node), generation)
+
+    def cancel(self, pod: str, node: str, now_s: float) -> None:
+        """A pod goes away, in whatever state. What it made its node pull is pulled to the end."""
+        place = self._at(node, now_s)
+        place.creating.remove(pod, now_s)
+        place.waiting.pop(pod, None)
+        place.resizing.pop(pod, None)
+        self._where.pop(pod, None)
+
+    def has_image(self, node: str, image: str) -> None:
+        """A node had this image before the model started."""
+        self._at(node, -math.inf).images.add(tagged(image))
+
+    def images(self, node: str) -> list[str]:
+        return sorted(self._nodes[node].images) if node in self._nodes else []
+
+    def creating(self, node: str) -> int:
+        """How many pods share the node's speed now (k_n)."""
+        return len(self._nodes[node].creating) if node in self._nodes else 0
+
+    def next_event_s(self) -> float:
+        """When something happens next if nothing comes or goes."""
+        return min((place.next_s() for place in self._nodes.values()), default=math.inf)
+
+    def advance(self, now_s: float) -> list[Event]:
+        """Everything that happened up to now and was not told yet, in order of time."""
+        for node in self._nodes:
+            self._advance_node(node, now_s)
+        happened, self._happened = sorted(self._happened, key=lambda event: event.at_s), []
+        return happened
+
+    def _at(self, node: str, now_s: float) -> _Node:
+        if node not in self._nodes:
+            scenario = self._scenario
+            self._nodes[node] = _Node(
+                ProcessorSharing(
+                    lambda at_s: scenario.tau_create_s(node, at_s),
+                    lambda at_s: scenario.next_change_s(node, at_s),
+                )
+            )
+        self._advance_node(node, now_s)
+        return self._nodes[node]
+
+    def _advance_node(self, node: str, now_s: float) -> None:
+        place = self._nodes[node]
+        while (next_s := place.next_s()) <= now_s:
+            for at_s, pod in place.creating.advance(next_s):
+                self._happened.append(Created(at_s, node, pod))
+            for pod, (end_s, generation) in list(place.resizing.items()):
+                if end_s <= next_s:
+                    del place.resizing[pod]
+                    self._happened.append(Resized(end_s, node, pod, generation))
+            self._advance_pull(node, place, next_s)
+        place.creating.advance(now_s)
+
+    def _advance_pull(self, node: str, place: _Node, now_s: float) -> None:
+        if not place.pulls:
+            return
+        pull = place.pulls[0]
+        if not pull.announced and pull.start_s <= now_s:
+            pull.announced = True
+            self._happened.append(PullStarted(pull.start_s, node, pull.pod, pull.image))
+        if pull.announced and pull.end_s <= now_s:
+            place.pulls.pop(0)
+            place.images.add(pull.image)
+            times = (pull.end_s - pull.start_s, pull.end_s - pull.asked_s)
+            self._happened.append(Pulled(pull.end_s, node, pull.pod, pull.image, *times))
+            for pod in list(place.waiting.values()):
+                pod.missing.discard(pull.image)
+                if not pod.missing:
+                    del place.waiting[pod.pod]
+                    place.creating.add(pod.pod, pod.work, pull.end_s)

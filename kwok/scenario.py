@@ -1,0 +1,275 @@
+"""How fast each emulated node is, and how that changes: data, the same for the same seed.
+
+ComboFunc fig. 3: a node's creation speed is volatile from moment to moment, while the long-term
+averages of like nodes are alike. So every node wanders around one mean (a mean-reverting random walk
+in the logarithm of tau), and the fastest and the slowest are never more than `max_ratio` apart.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kwok.errors import ScenarioError
+
+__all__ = ["Image", "NodeSpeed", "Scenario", "Walk", "tagged"]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """How a node's speed wanders. The defaults are the distribution our benches commit to.
+
+    In steady state ln(tau) has a standard deviation of volatility / sqrt(2 * reversion - reversion**2)
+    = 0.34, and forgets its past in step_s / reversion = 50 s; clipped at +-ln(max_ratio) / 2.
+    """
+
+    step_s: float = 5.0
+    reversion: float = 0.1
+    volatility: float = 0.15
+    max_ratio: float = 3.0
+
+    def __post_init__(self) -> None:
+        _check("walk.step_s", self.step_s, 0.01, 3600)
+        _check("walk.reversion", self.reversion, 1e-6, 1)
+        _check("walk.volatility", self.volatility, 0, 10)
+        _check("walk.max_ratio", self.max_ratio, 1, 100)
+
+
+@dataclass(frozen=True)
+class NodeSpeed:
+    """Seconds to create one container when alone (tau_c), and to resize one in place (tau_u).
+
+    `changes` are (from this time on, tau_create_s) and replace the walk on this node.
+    """
+
+    tau_create_s: float
+    tau_resize_s: float
+    changes: tuple[tuple[float, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        _check("tau_create_s", self.tau_create_s, 1e-3, 3600)
+        _check("tau_resize_s", self.tau_resize_s, 0, 3600)
+        times = [at_s for at_s, _ in self.changes]
+        if times != sorted(times):
+            raise ScenarioError(f"changes: {times!r} must be in order of time")
+        for at_s, tau_s in self.changes:
+            _check("changes (time)", at_s, 0, 1e9)
+            _check("changes (tau_create_s)", tau_s, 1e-3, 3600)
+
+
+@dataclass(frozen=True)
+class Image:
+    """What the first use of an image on a node costs."""
+
+    pull_s: float = 0.0
+    size_bytes: int = 50_000_000
+
+    def __post_init__(self) -> None:
+        _check("pull_s", self.pull_s, 0, 3600)
+        _check("size_bytes", self.size_bytes, 0, 1e13)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """The nodes' speeds over time and the images' pull times. Times count from the model's start."""
+
+    seed: int
+    nodes: Mapping[str, NodeSpeed]
+    other_nodes: NodeSpeed
+    walk: Walk | None = None
+    images: Mapping[str, Image] = field(default_factory=dict)
+    other_images: Image = field(default_factory=Image)
+    epoch_s: float = 0.0  # Unix time at which the model's time was 0; set when a lab starts the model
+    _paths: dict[str, _Path] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        named = {tagged(name): image for name, image in self.images.items()}
+        object.__setattr__(self, "images", named)
+
+    @classmethod
+    def draw(
+        cls,
+        seed: int,
+        node_names: Iterable[str],
+        *,
+        tau_create_s: float = 0.5,
+        tau_resize_s: float = 0.1,
+        walk: Walk | None = None,
+        images: Mapping[str, Image] | None = None,
+    ) -> Scenario:
+        """Nodes that wander around one mean, each by itself."""
+        speed = NodeSpeed(tau_create_s, tau_resize_s)
+        return cls(seed, dict.fromkeys(node_names, speed), speed, walk or Walk(), images or {})
+
+    @classmethod
+    def equal(
+        cls,
+        node_names: Iterable[str] = (),
+        *,
+        tau_create_s: float = 0.5,
+        tau_resize_s: float = 0.1,
+        images: Mapping[str, Image] | None = None,
+    ) -> Scenario:
+        """All nodes alike, at all times."""
+        speed = NodeSpeed(tau_create_s, tau_resize_s)
+        return cls(0, dict.fromkeys(node_names, speed), speed, None, images or {})
+
+    def tau_create_s(self, node: str, at_s: float) -> float:
+        """Seconds to create one container alone on `node`, as of time `at_s`."""
+        return self._path(node).value(at_s)
+
+    def tau_resize_s(self, node: str) -> float:
+        return self._speed(node).tau_resize_s
+
+    def next_change_s(self, node: str, after_s: float) -> float:
+        """When tau_create_s next changes; infinite when it never does."""
+        return self._path(node).next_change_s(after_s)
+
+    def image(self, name: str) -> Image:
+        return self.images.get(tagged(name), self.other_images)
+
+    def started(self, epoch_s: float) -> Scenario:
+        return replace(self, epoch_s=epoch_s)
+
+    def _speed(self, node: str) -> NodeSpeed:
+        return self.nodes.get(node, self.other_nodes)
+
+    def _path(self, node: str) -> _Path:
+        if node not in self._paths:
+            speed = self._speed(node)
+            walks = self.walk is not None and not speed.changes
+            self._paths[node] = (
+                _WanderingPath(speed.tau_create_s, self.walk, f"{self.seed}/{node}")
+                if walks and self.walk
+                else _FixedPath(speed)
+            )
+        return self._paths[node]
+
+    def to_json(self) -> str:
+        content = asdict(replace(self))
+        del content["_paths"]
+        return json.dumps(content, indent=1)
+
+    @classmethod
+    def load(cls, file: Path) -> Scenario:
+        """From YAML or JSON; an error names the key and the value."""
+        try:
+            content = yaml.safe_load(file.read_text())
+        except (OSError, yaml.YAMLError) as error:
+            raise ScenarioError(f"scenario {str(file)!r} cannot be read: {error}") from error
+        return cls.parse(content)
+
+    @classmethod
+    def parse(cls, content: Any) -> Scenario:
+        top = _known("scenario", content, set(cls.__dataclass_fields__) - {"_paths"})
+        if missing := sorted({"seed", "other_nodes"} - set(top)):
+            raise ScenarioError(f"scenario: key {missing[0]!r} is missing")
+        return cls(
+            seed=int(_check("seed", top["seed"], -(2**63), 2**63)),
+            nodes={n: _speed_of(f"nodes.{n}", s) for n, s in _mapping("nodes", top.get("nodes")).items()},
+            other_nodes=_speed_of("other_nodes", top["other_nodes"]),
+            walk=None if top.get("walk") is None else Walk(**_known("walk", top["walk"], _keys(Walk))),
+            images={n: _image_of(f"images.{n}", i) for n, i in _mapping("images", top.get("images")).items()},
+            other_images=_image_of("other_images", top.get("other_images", {})),
+            epoch_s=_check("epoch_s", top.get("epoch_s", 0.0), 0, 1e11),
+        )
+
+
+class _Path:
+    """tau_create_s of one node as a step function of time."""
+
+    def value(self, at_s: float) -> float:
+        raise NotImplementedError
+
+    def next_change_s(self, after_s: float) -> float:
+        raise NotImplementedError
+
+
+class _FixedPath(_Path):
+    def __init__(self, speed: NodeSpeed) -> None:
+        self._times = [at_s for at_s, _ in speed.changes]
+        self._taus = [speed.tau_create_s, *(tau_s for _, tau_s in speed.changes)]
+
+    def value(self, at_s: float) -> float:
+        return self._taus[bisect_right(self._times, at_s)]
+
+    def next_change_s(self, after_s: float) -> float:
+        later = bisect_right(self._times, after_s)
+        return self._times[later] if later < len(self._times) else math.inf
+
+
+class _WanderingPath(_Path):
+    """Drawn as far as it is asked for. Seeded with text, which Python turns into the same draws on every
+    machine and in every process (no hash randomisation)."""
+
+    def __init__(self, mean_s: float, walk: Walk, seed: str) -> None:
+        self._mean_s, self._walk = mean_s, walk
+        self._random = random.Random(seed)
+        self._bound = math.log(walk.max_ratio) / 2
+        steady = walk.volatility / math.sqrt(2 * walk.reversion - walk.reversion**2)
+        self._logs = [self._clip(self._random.gauss(0.0, steady))]
+
+    def value(self, at_s: float) -> float:
+        step = max(0, math.floor(at_s / self._walk.step_s))
+        while len(self._logs) <= step:
+            drift = self._logs[-1] * (1 - self._walk.reversion)
+            self._logs.append(self._clip(drift + self._random.gauss(0.0, self._walk.volatility)))
+        return self._mean_s * math.exp(self._logs[step])
+
+    def next_change_s(self, after_s: float) -> float:
+        step = max(0, math.floor(after_s / self._walk.step_s)) + 1
+        return step * self._walk.step_s
+
+    def _clip(self, value: float) -> float:
+        return max(-self._bound, min(self._bound, value))
+
+
+def tagged(image: str) -> str:
+    """The image name with its tag, as nodes list it and kube-scheduler's ImageLocality compares it."""
+    return image if ":" in image.rsplit("/", 1)[-1] or "@" in image else f"{image}:latest"
+
+
+def _check(key: str, value: Any, low: float, high: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ScenarioError(f"{key}: {value!r} is not a finite number")
+    if not low <= value <= high:
+        raise ScenarioError(f"{key}: {value!r} is outside {low:g}..{high:g}")
+    return value
+
+
+def _keys(cls: type[Any]) -> set[str]:
+    return set(cls.__dataclass_fields__)
+
+
+def _mapping(key: str, value: Any) -> Mapping[str, Any]:
+    if value is not None and not isinstance(value, Mapping):
+        raise ScenarioError(f"{key}: {value!r} must hold keys and values")
+    return value or {}
+
+
+def _known(key: str, value: Any, keys: set[str]) -> dict[str, Any]:
+    content = dict(_mapping(key, value))
+    if unknown := sorted(set(content) - keys):
+        raise ScenarioError(f"{key}: unknown key {unknown[0]!r}; known: {', '.join(sorted(keys))}")
+    return content
+
+
+def _speed_of(key: str, value: Any) -> NodeSpeed:
+    content = _known(key, value, _keys(NodeSpeed))
+    try:
+        content["changes"] = tuple((at_s, tau_s) for at_s, tau_s in content.get("changes", ()))
+        return NodeSpeed(**content)
+    except (TypeError, ValueError) as error:
+        raise ScenarioError(f"{key}: {value!r} is not a node's speed: {error}") from error
+
+
+def _image_of(key: str, value: Any) -> Image:
+    return Image(**_known(key, value, _keys(Image)))
