@@ -1,0 +1,57 @@
+# Two commands for a newcomer: `make demo` and `make test`. Needs Python >= 3.11, git and make.
+# Everything else comes from PyPI and the Go module proxy; see kwok/binaries for the control plane.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test lint lock clean
+
+PYTHON ?= python3
+# The machine's uv, else our own from PyPI.
+UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
+export UV
+
+STAMP := .venv/.installed
+PACKAGES := surgekit scheduler_extender node_speed_probe kwok tests
+
+help: ## show this
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: $(STAMP) ## prepare everything, start nothing
+	@echo "control-plane binaries:"
+	@.venv/bin/python -m kwok.binaries | sed 's/^/  /'
+	@echo "command line:"
+	@echo "  .venv/bin/surgekit"
+
+demo: setup ## watch the extender place pods on an emulated cluster
+	.venv/bin/surgekit demo
+
+test: setup lint ## everything that must hold
+	.venv/bin/pytest -m "not lab"
+	.venv/bin/pytest -m lab
+
+lint: $(STAMP) ## style, types and layers
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy $(PACKAGES)
+	.venv/bin/lint-imports
+
+# Hashes and versions only: an index host in the lock would tie everybody to it.
+lock: | $(if $(filter .uv/%,$(UV)),.uv/bin/uv) ## renew requirements.lock from pyproject.toml
+	$(UV) pip compile pyproject.toml --group dev --generate-hashes --python-version 3.11 --universal \
+		--no-emit-index-url --custom-compile-command "make lock" --upgrade -o requirements.lock
+
+clean: ## remove what was made here; the cache of built binaries stays
+	rm -rf .venv .uv out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache *.egg-info
+
+$(STAMP): requirements.lock pyproject.toml | $(if $(filter .uv/%,$(UV)),.uv/bin/uv)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"Python >= 3.11 is needed, this is {sys.version}")'
+	$(UV) venv --quiet --allow-existing --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" .venv
+	$(UV) pip install --python .venv/bin/python --require-hashes -r requirements.lock
+	$(UV) pip install --quiet --python .venv/bin/python --no-deps --editable .
+	@touch $@
+
+.uv/bin/uv:
+	@echo "uv is not on PATH: installing it from PyPI into .uv"
+	$(PYTHON) -m venv .uv
+	.uv/bin/python -m pip install --quiet --disable-pip-version-check uv
