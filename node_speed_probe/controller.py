@@ -107,7 +107,8 @@ class Probe:
         try:
             for node, before in read_all(self._kube).items():
                 if before.last_sample_s is not None:
-                    last = Sample(before.last_sample_s, before.tau_create_s)
+                    began_s = before.last_sample_s - before.tau_create_s
+                    last = Sample(began_s, before.last_sample_s, before.tau_create_s)
                     ledger.remember(node, before.samples, last, before.image_pulls)
         except (ApiError, KubeUnreachable) as error:
             log.warning("published speeds not read", error=str(error))

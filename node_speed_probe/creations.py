@@ -42,9 +42,9 @@ from node_speed_probe.model import (
 
 __all__ = ["CreationTracker", "VirtualClock"]
 
-# Twice the default outlier_factor's reach would hide a node that slowed down; anything under 3 would
-# take ordinary scatter for a stall.
-_STALLED_FACTOR = 5.0
+# Times the estimate. Creations scatter: under 2 that would be taken for a stall. When nothing that began
+# later is done either, it may be the node that slowed down, and 5 times is soon enough.
+_STALLED_OVERTAKEN_FACTOR, _STALLED_FACTOR = 2.0, 5.0
 _HUNG_FACTOR = 20.0
 
 
@@ -99,6 +99,10 @@ class _Node:
     def advance(self, now_s: float) -> None:
         self.sharing.advance(now_s)
         self.everyone.advance(now_s)
+
+    def overtook(self, creation: _Creation) -> bool:
+        """Whether one that began later is done already: then the node is not what holds this one up."""
+        return self.latest_done_began_s > creation.began_s
 
     def place(self, creation: _Creation) -> None:
         """Put the creation on the clock it belongs to now."""
@@ -163,7 +167,8 @@ class CreationTracker:
             node.advance(now_s)
             for uid, creation in list(node.creations.items()):
                 progress_s = creation.progress_s()
-                stalled = progress_s > _STALLED_FACTOR * expected_s
+                factor = _STALLED_OVERTAKEN_FACTOR if node.overtook(creation) else _STALLED_FACTOR
+                stalled = progress_s > factor * expected_s
                 if stalled != creation.stalled:
                     creation.stalled = stalled
                     node.place(creation)
@@ -196,8 +201,7 @@ class CreationTracker:
         known.advance(now_s)
         for creation in known.creations.values():
             if not creation.unsampled and not creation.unexplained:
-                overtaken = known.latest_done_began_s > creation.began_s
-                yield Unfinished(creation.progress_s(), overtaken)
+                yield Unfinished(creation.began_s, creation.progress_s(), known.overtook(creation))
 
     def _node(self, name: str, now_s: float) -> _Node:
         node = self._nodes.get(name)
@@ -255,7 +259,7 @@ class CreationTracker:
         if reason or tau_s <= 0:
             return CreationAborted(creation.node, reason or "Instant")
         node.latest_done_began_s = max(node.latest_done_began_s, creation.began_s)
-        return CreationMeasured(creation.node, Sample(now_s, tau_s, creation.containers))
+        return CreationMeasured(creation.node, Sample(creation.began_s, now_s, tau_s, creation.containers))
 
     def _abort(self, uid: str, reason: str, now_s: float) -> list[Outcome]:
         name = self._node_of.pop(uid, None)

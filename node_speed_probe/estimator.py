@@ -1,7 +1,9 @@
 """From samples to an estimate: recent, robust, shrunk to the peers, with its uncertainty.
 
-- Recent: a sample's weight halves with every `half_life_s` of age and with every 3 containers created
-  after it, so a node that changed is believed after a few samples, busy or not.
+- Recent: a sample's weight halves with every `half_life_s` of age and with every 3 containers that were
+  begun and created after it, so a node that changed is believed after a few samples, busy or not.
+  Creations that ran side by side weigh the same: single samples of one burst scatter (creations.py), and
+  only their mean is tau_c.
 - Robust: samples are clipped to the weighted median times or over `outlier_factor`. One wild value moves
   the estimate by a bounded share; several in a row move the median, and then they are the truth.
 - Shrunk: the prior (the median of the peers) counts as `prior_samples`; a node never seen has the prior.
@@ -24,7 +26,7 @@ __all__ = ["SAMPLES_KEPT", "Prior", "Tau", "estimate_tau", "prior_of_peers", "re
 # With a half-life of 3 containers, 5 samples carry 1 - 2^(-5/3) = 69 % of the weight: a node that became
 # 3 times slower is believed to within 25 % then. Shorter would follow noise, longer would lag.
 _HALF_LIFE_CONTAINERS = 3.0
-SAMPLES_KEPT = 24  # the 25th would weigh 2^-8
+SAMPLES_KEPT = 64  # one after the other 24 would do (2^-8); a burst has its mean only as a whole
 _DECAY = 2.0 ** (-1.0 / _HALF_LIFE_CONTAINERS)
 # Scatter assumed of a single sample until several have shown theirs.
 _ASSUMED_VARIATION = 0.5
@@ -69,7 +71,9 @@ def estimate_tau(
 ) -> Tau:
     """tau_c of one node. `samples` are in order of time."""
     tau = _estimate(samples, prior, settings, now_s)
-    beyond = [Sample(now_s, u.tau_s) for u in unfinished if u.tau_s > tau.value_s and not u.overtaken]
+    beyond = [
+        Sample(u.began_s, now_s, u.tau_s) for u in unfinished if u.tau_s > tau.value_s and not u.overtaken
+    ]
     if not beyond:
         return tau
     suspected = _estimate([*samples, *beyond], prior, settings, now_s)
@@ -104,20 +108,23 @@ def _estimate(samples: Sequence[Sample], prior: Prior, settings: Settings, now_s
 
 
 def _weigh(samples: Sequence[Sample], settings: Settings, now_s: float) -> list[tuple[float, float]]:
-    """(value, weight), newest first; a sample of m containers weighs as m samples in a row."""
+    """(value, weight), newest first; a sample of m containers weighs as m samples."""
     weighted = []
-    newer = 1.0
+    by_start = sorted(samples, key=lambda s: -s.began_s)
+    begun_after, replaced_by = 0, 0
     for sample in reversed(samples):
-        older = newer * _DECAY**sample.containers
-        weight = _age_weight(sample, settings, now_s) * (newer - older) / (1.0 - _DECAY)
-        newer = older
+        # In this order the samples that began after this one's end only grow in number.
+        while begun_after < len(by_start) and by_start[begun_after].began_s >= sample.ended_s:
+            replaced_by += by_start[begun_after].containers
+            begun_after += 1
+        weight = sample.containers * _age_weight(sample, settings, now_s) * _DECAY**replaced_by
         if weight > 1e-12:
             weighted.append((sample.tau_s, weight))
     return weighted
 
 
 def _age_weight(sample: Sample, settings: Settings, now_s: float) -> float:
-    return float(2.0 ** (-max(now_s - sample.at_s, 0.0) / settings.half_life_s))
+    return float(2.0 ** (-max(now_s - sample.ended_s, 0.0) / settings.half_life_s))
 
 
 def _clip(

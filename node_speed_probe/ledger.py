@@ -167,7 +167,7 @@ class Ledger:
             creating=self._creations.creating(name),
             tau_resize_s=recent_mean_s(record.resizes, self._settings, now_s),
             image_pulls=tuple(reversed(record.pulls.values())),
-            last_sample_s=record.samples[-1].at_s if record.samples else None,
+            last_sample_s=record.samples[-1].ended_s if record.samples else None,
         )
 
 

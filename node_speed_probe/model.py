@@ -110,17 +110,19 @@ Fact = PodSeen | PodGone | PodsListed | NodeSeen | NodeGone | NodesListed | Pull
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One creation (or resize) brought to an end at `at_s`: `tau_s` for each of its containers."""
+    """One creation (or resize) from `began_s` to `ended_s`: `tau_s` for each of its containers."""
 
-    at_s: float
+    began_s: float
+    ended_s: float
     tau_s: float
     containers: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A creation in progress: already `tau_s` for each container, with no end yet."""
+    """A creation in progress since `began_s`: already `tau_s` for each container, with no end yet."""
 
+    began_s: float
     tau_s: float
     overtaken: bool  # one that began later is done: it says nothing about the node
 

@@ -46,9 +46,9 @@ class ResizeTracker:
         if seen.resize_refused:
             pod.changed_s = None
         elif _follows(seen.actual, seen.wanted):
-            took_s, pod.changed_s = now_s - pod.changed_s, None
-            if took_s > 0:  # else both came at once: it took no time that could be seen
-                return seen.node, Sample(now_s, took_s)
+            began_s, pod.changed_s = pod.changed_s, None
+            if now_s > began_s:  # else both came at once: it took no time that could be seen
+                return seen.node, Sample(began_s, now_s, now_s - began_s)
         return None
 
 
