@@ -1,0 +1,110 @@
+"""What the manifests say against what the code says; no cluster needed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import node_speed_probe.settings
+import scheduler_extender.settings
+from node_speed_probe.controller import LEASE_NAME
+from surgekit.settings import describe, load
+
+ROOT = Path(__file__).parents[2]
+MANIFESTS = ROOT / "manifests"
+SETTINGS = {
+    "extender": scheduler_extender.settings.Settings,
+    "probe": node_speed_probe.settings.Settings,
+}
+
+
+def example(part: str) -> str:
+    """The settings file that explains itself: every key, its meaning, its default."""
+    lines = [
+        f"# Settings of the {part}: every key with its default; take the # away to change one.",
+        "# The Deployment's arguments and SURGEKIT_<KEY> variables override what is said here.",
+    ]
+    for key, default, meaning in describe(SETTINGS[part]):
+        text = {"()": "[]", "None": "null"}.get(default, default)
+        lines += ["", f"# {meaning}", f"# {key}: {text}"]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("part", sorted(SETTINGS))
+def test_the_settings_files_name_every_key(part: str, request: pytest.FixtureRequest) -> None:
+    file = MANIFESTS / "base" / part / "settings.yaml"
+    if request.config.getoption("--update-golden"):
+        file.write_text(example(part))
+    assert file.read_text() == example(part), "pytest --update-golden writes it anew"
+
+
+@pytest.mark.parametrize("part", sorted(SETTINGS))
+def test_the_settings_files_can_be_used(part: str, tmp_path: Path) -> None:
+    """As shipped, and with every key's # taken away: both are the defaults."""
+    cls = SETTINGS[part]
+    shipped = MANIFESTS / "base" / part / "settings.yaml"
+    assert load(cls, shipped, environ={}) == cls()
+    opened = tmp_path / "settings.yaml"
+    opened.write_text(
+        re.sub(r"^# (?=\w+: )(?!.*: null$)", "", _keys(shipped.read_text()), flags=re.MULTILINE)
+    )
+    assert len(yaml.safe_load(opened.read_text())) > len(describe(cls)) / 2
+    assert load(cls, opened, environ={}) == cls()
+
+
+def _keys(text: str) -> str:
+    """Only the lines that are keys: a meaning may have a colon, too."""
+    return "\n".join(re.findall(r"^# [a-z_]+: \S+$", text, flags=re.MULTILINE)) + "\n"
+
+
+def test_the_probes_role_names_its_lease() -> None:
+    documents = yaml.safe_load_all((MANIFESTS / "base" / "probe" / "rbac.yaml").read_text())
+    named = [r["resourceNames"] for d in documents for r in d.get("rules", []) if "resourceNames" in r]
+    assert named == [[LEASE_NAME]]
+
+
+def test_the_three_lists_of_kept_secrets_agree() -> None:
+    """RBAC, the admission policy and the command must name the same Secrets."""
+    directory = MANIFESTS / "base" / "certificates"
+    command = (ROOT / "surgekit" / "cli" / "certificates.py").read_text()
+    names = r"surgekit-(?:ca\b|[a-z-]+-tls\b)"
+    assert (
+        set(re.findall(names, (directory / "rbac.yaml").read_text()))
+        == set(re.findall(names, (directory / "admissionpolicy.yaml").read_text()))
+        == set(re.findall(names, command))
+    )
+
+
+def test_dashboard_and_alerts_ask_for_metrics_that_exist() -> None:
+    monitoring = MANIFESTS / "overlays" / "monitoring"
+    dashboard: dict[str, Any] = json.loads((monitoring / "surgekit.json").read_text())
+    expressions = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    rules = yaml.safe_load((monitoring / "rules.yaml").read_text())
+    expressions += [rule["expr"] for group in rules["spec"]["groups"] for rule in group["rules"]]
+    asked = {m for e in expressions for m in re.findall(r"surgekit_\w+", e)}
+    assert len(asked) > 8
+    for metric in asked:
+        part, name = re.sub(r"_(bucket|total|count|sum)$", "", metric).split("_", 2)[1:]
+        package = {"extender": "scheduler_extender", "probe": "node_speed_probe"}[part]
+        sources = "".join(file.read_text() for file in (ROOT / package).glob("*.py"))
+        # The probe puts the prefix in front of its gauges' names by code.
+        found = re.search(rf'"(surgekit_{part}_)?{name}(_total)?"', sources)
+        assert found, f"{metric} is not among the metrics of {package}"
+
+
+def test_both_scheduler_configurations_name_the_same_extender() -> None:
+    """They differ in the address, the paths, and in whom they call for; never in how."""
+    entries = []
+    for file in ("control-plane", "overlays/second-scheduler"):
+        (entry,) = yaml.safe_load((MANIFESTS / file / "kube-scheduler-config.yaml").read_text())["extenders"]
+        for key in ("urlPrefix", "tlsConfig", "managedResources"):
+            entry.pop(key, None)
+        entries.append(entry)
+    assert entries[0] == entries[1]
+    assert entries[0]["nodeCacheCapable"]
+    assert entries[0]["ignorable"]
