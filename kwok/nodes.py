@@ -29,7 +29,7 @@ _PARALLEL = 16  # as many as surgekit.kube keeps connections
 
 def add_nodes(kube: Kube, count: int, capacity: dict[str, str], prefix: str, timeout_s: float) -> list[str]:
     """Create nodes `<prefix>-<i>`, numbered on from those there, and wait until pods may go there."""
-    known, _ = kube.list("/api/v1/nodes")
+    known, _ = kube.list_all("/api/v1/nodes")
     taken = {node["metadata"]["name"] for node in known}
     names: list[str] = []
     number = 0
@@ -104,7 +104,7 @@ def _await_ready(kube: Kube, missing: set[str], timeout_s: float) -> None:
     deadline_s = time.monotonic() + timeout_s
     while missing:
         try:
-            nodes, _ = kube.list("/api/v1/nodes")
+            nodes, _ = kube.list_all("/api/v1/nodes")
             missing -= {node["metadata"]["name"] for node in nodes if _usable(node)}
         except ApiError as error:
             if error.code < 500:

@@ -37,7 +37,7 @@ _REJECTED = frozenset({400, 413, 422})
 
 def read_all(kube: Kube) -> dict[str, Published]:
     """What the API server has."""
-    objects, _ = kube.list(PATH)
+    objects, _ = kube.list_all(PATH)
     now_s, wall = time.monotonic(), datetime.now(UTC)
     return dict(found for o in objects if (found := read_published(o, now_s, wall)))
 

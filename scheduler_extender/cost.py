@@ -1,6 +1,15 @@
-"""ComboFunc's deployment cost for one pod on many nodes: eqs (6)-(9) and (11), vectorised.
+"""ComboFunc's deployment cost of one pod on many nodes: eqs (6)-(9) and (11). Pure.
 
-Pure: columns in, columns out. One element per candidate node.
+For a given pod the cost is linear in three numbers of a node, so that pricing every candidate is one
+product of a table with a vector:
+
+    D_np / Q_p = (S_np + lambda * B_np) / Q_p                                            (11), Algorithm 1
+    S_np       = m * tau_n * k_n + I_p                                                   (6)
+    B_np       = beta_n^c * C_p + beta_n^m * M_p                                         (9)
+    beta_n     = free_n * (1+x) + (1-free_n) * (1-x)  =  (1-x) + 2x * free_n             (7), (8)
+
+k_n counts the pod considered (design.md). A kubelet starts a pod's m containers one after the other,
+so each takes its own tau_n * k_n.
 """
 
 from __future__ import annotations
@@ -10,64 +19,55 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Costs", "NodeColumns", "best_first", "deployment_cost", "price"]
+__all__ = ["COLUMNS", "PodPrices", "best_first", "price"]
 
-Column = NDArray[np.float64]
+# Columns of the node table: tau_n * k_n, the free shares of cpu and memory, a tie-breaker in 0..1; and
+# tau_n and k_n by themselves, which the cost does not need but its explanation does.
+COLUMNS = ("turn_s", "cpu_free", "memory_free", "tie", "tau_create_s", "creating")
+_TIE_WEIGHT = 1e-9  # seconds: orders equal nodes, and nothing else
 
 
-@dataclass(frozen=True, slots=True)
-class NodeColumns:
-    """What the cost needs to know of each candidate node."""
-
-    cpu_free_share: Column  # C_n^r / C_n
-    memory_free_share: Column  # M_n^r / M_n
-    tau_create_s: Column  # tau_n^c
-    creating: Column  # containers being created there now, this pod not counted
-    image_pull_s: Column  # I_p where the image is missing, 0 where it is present
+def price(free_share: float, swing: float) -> float:
+    """beta of eqs (7) and (8): an empty node is dear (1+x), a full one cheap (1-x)."""
+    return 1.0 - swing + 2.0 * swing * free_share
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
-    deployment: Column  # D_np / Q_p
-    scaling_s: Column  # S_np
-    resource_price: Column  # B_np
-    cpu_price: Column  # beta_n^c
-    memory_price: Column  # beta_n^m
+class PodPrices:
+    """One pod's side of the cost: C_p, M_p, m and Q_p with lambda and x."""
+
+    cpu_cores: float
+    memory_gib: float
+    containers: int
+    concurrency: float
+    price_weight: float
+    price_swing: float
+
+    def resource_price(self, cpu_free: float, memory_free: float) -> float:
+        """B_np, eq. (9)."""
+        cpu, memory = price(cpu_free, self.price_swing), price(memory_free, self.price_swing)
+        return cpu * self.cpu_cores + memory * self.memory_gib
+
+    def cost(self, turn_s: float, image_pull_s: float, cpu_free: float, memory_free: float) -> float:
+        """D_np / Q_p for one node, term by term as the paper has it."""
+        scaling_s = self.containers * turn_s + image_pull_s
+        return (scaling_s + self.price_weight * self.resource_price(cpu_free, memory_free)) / self.concurrency
+
+    def costs(
+        self, nodes: NDArray[np.float64], image_pull_s: NDArray[np.float64] | float
+    ) -> NDArray[np.float64]:
+        """D_np / Q_p for every row of `nodes` (columns as above), up to what is the same for all of them."""
+        swing = 2.0 * self.price_swing * self.price_weight
+        weights = np.array(
+            [self.containers, swing * self.cpu_cores, swing * self.memory_gib, _TIE_WEIGHT, 0, 0]
+        )
+        costs: NDArray[np.float64] = (nodes @ weights + image_pull_s) / self.concurrency
+        return costs
 
 
-def price(free_share: Column, swing: float) -> Column:
-    """beta of eqs (7) and (8): free*(1+x) + (1-free)*(1-x), so an empty node is dear, a full one cheap."""
-    return 1.0 - swing + (2.0 * swing) * free_share
-
-
-def deployment_cost(
-    nodes: NodeColumns,
-    cpu_cores: float,
-    memory_gib: float,
-    containers: int,
-    concurrency: float,
-    price_weight: float,
-    price_swing: float,
-) -> Costs:
-    """D_np / Q_p = (S_np + lambda * B_np) / Q_p for every node.
-
-    S_np is eq. (6) for a creation: tau * k + I_p, where k counts the pod considered (design.md). A
-    kubelet starts a pod's containers one after the other, so each adds its own tau * k.
-    """
-    scaling_s = nodes.tau_create_s * (nodes.creating + 1.0) * containers + nodes.image_pull_s
-    cpu_price = price(nodes.cpu_free_share, price_swing)
-    memory_price = price(nodes.memory_free_share, price_swing)
-    resource_price = cpu_price * cpu_cores + memory_price * memory_gib  # eq. (9)
-    deployment = (scaling_s + price_weight * resource_price) / concurrency  # eq. (11), per unit of Q_p
-    return Costs(deployment, scaling_s, resource_price, cpu_price, memory_price)
-
-
-def best_first(cost: Column, tie_break: Column, count: int) -> NDArray[np.intp]:
-    """Positions of the `count` cheapest nodes, cheapest first; equal costs in the order of `tie_break`."""
-    if len(cost) > 4 * count:
-        # Partitioning is linear; only the few that matter are sorted. Ties at the edge must not be cut
-        # by position, or every pod would see the same few of many equal nodes: hence the tiny nudge.
-        nudged = cost * (1.0 + 1e-9 * tie_break)
-        chosen = np.argpartition(nudged, count)[:count]
-        return chosen[np.argsort(nudged[chosen], kind="stable")]
-    return np.lexsort((tie_break, cost))[:count]
+def best_first(costs: NDArray[np.float64], count: int) -> NDArray[np.intp]:
+    """Positions of the `count` cheapest, cheapest first."""
+    if len(costs) <= count:
+        return np.argsort(costs, kind="stable")
+    chosen = np.argpartition(costs, count)[:count]  # linear; only the few that matter are sorted
+    return chosen[np.argsort(costs[chosen], kind="stable")]

@@ -5,6 +5,7 @@ This is the hot path. It reads tables kept ready by the watches, decides, presum
 
 from __future__ import annotations
 
+import platform
 import time
 from collections import OrderedDict, deque
 from dataclasses import asdict
@@ -17,7 +18,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from scheduler_extender import opt_in
 from scheduler_extender.cluster_state import ClusterState
 from scheduler_extender.decision import decide
-from scheduler_extender.model import Decision, PodToPlace
+from scheduler_extender.model import HIGHEST_SCORE, Decision, PodToPlace
+from scheduler_extender.node_table import NodeTable
 from scheduler_extender.requests import parse
 from scheduler_extender.settings import Settings
 from scheduler_extender.sources import NO_NAMESPACE, Sources
@@ -54,7 +56,9 @@ class Metrics:
             registry=registry,
         )
         self.unknown_nodes = Counter(
-            "surgekit_extender_unknown_nodes_total", "Nodes offered that the cache does not know", registry=registry
+            "surgekit_extender_unknown_nodes_total",
+            "Nodes offered that the cache does not know",
+            registry=registry,
         )
         self.objects = Gauge(
             "surgekit_extender_cached_objects", "What the cache holds", ["kind"], registry=registry
@@ -69,13 +73,8 @@ class Extender:
 
     def __init__(self, settings: Settings, kube: Kube) -> None:
         self.settings = settings
-        self.state = ClusterState(
-            presume_s=settings.presume_s,
-            creation_limit_s=settings.creation_limit_s,
-            max_speed_age_s=settings.max_speed_age_s,
-            default_tau_create_s=settings.default_tau_create_s,
-            default_image_pull_s=settings.default_image_pull_s,
-        )
+        nodes = NodeTable(settings.default_tau_create_s, settings.default_image_pull_s, seed=platform.node())
+        self.state = ClusterState(nodes, settings.presume_s, settings.creation_limit_s)
         self.sources = Sources(kube, self.state)
         self.registry = CollectorRegistry()
         self.metrics = Metrics(self.registry)
@@ -104,7 +103,9 @@ class Extender:
             return NEUTRAL
         overrides, complaints = opt_in.overrides(meta.get("annotations") or {}, namespace.annotations)
         for complaint in complaints:
-            log.warning("annotation ignored", namespace=meta.get("namespace"), pod=meta.get("name"), error=complaint)
+            log.warning(
+                "annotation ignored", namespace=meta.get("namespace"), pod=meta.get("name"), error=complaint
+            )
         cpu_millicores, memory_bytes = requests(args.pod)
         pod = PodToPlace(
             uid=meta["uid"],
@@ -119,20 +120,23 @@ class Extender:
         self.state.forget(pod.uid)
         ages = self.sources.age_s(now_s)
         decision = decide(
-            pod, args.node_names, self.state, mode, overrides, self.settings, ages, now_s, time.time()
+            pod, args.node_names, self.state.nodes, mode, overrides, self.settings, ages, time.time()
         )
         answer = NEUTRAL
         if decision.valid and mode is Mode.ENFORCE:
-            self.state.presume(pod, decision.best[0].node, now_s)
-            answer = orjson.dumps([{"Host": c.node, "Score": c.score} for c in decision.best])
+            self.state.presume(pod, decision.ranked[0], now_s)
+            scores = range(HIGHEST_SCORE, 0, -1)
+            answer = orjson.dumps(
+                [{"Host": n, "Score": s} for n, s in zip(decision.ranked, scores, strict=False)]
+            )
         self._remember(decision, time.perf_counter() - started)
         return answer
 
     def _remember(self, decision: Decision, seconds: float) -> None:
         self.metrics.seconds.observe(seconds)
         self.metrics.decisions.labels(decision.mode, "scored" if decision.valid else "neutral").inc()
-        if decision.nodes_unknown:
-            self.metrics.unknown_nodes.inc(decision.nodes_unknown)
+        if decision.nodes_known < decision.nodes_offered:
+            self.metrics.unknown_nodes.inc(decision.nodes_offered - decision.nodes_known)
         self._milliseconds.append(seconds * 1e3)
         self._recent[decision.pod.uid] = decision
         self._recent.move_to_end(decision.pod.uid)
@@ -144,6 +148,7 @@ class Extender:
         """Between requests: take in changes, let presumptions end, write the log."""
         now_s = time.monotonic()
         self.sources.apply()
+        self.state.nodes.forget_old_speeds(now_s - self.settings.max_speed_age_s)
         if expired := self.state.expire(now_s):
             self.metrics.presumptions.labels("expired").inc(expired)
         unlogged, self._unlogged = self._unlogged, []
@@ -152,7 +157,7 @@ class Extender:
                 "pod scored",
                 namespace=decision.pod.namespace,
                 pod=decision.pod.name,
-                node=decision.best[0].node if decision.best else None,
+                node=decision.ranked[0] if decision.ranked else None,
                 decision=decision.reason,
                 mode=decision.mode,
             )
@@ -172,7 +177,20 @@ class Extender:
         """The latest decision about a pod of that name."""
         for decision in reversed(list(self._recent.values())):
             if decision.pod.namespace == namespace and decision.pod.name == name:
-                return asdict(decision) | {"bound_to": self.state.node_of(decision.pod.uid)}
+                return {
+                    "pod": asdict(decision.pod),
+                    "mode": decision.mode,
+                    "valid": decision.valid,
+                    "reason": decision.reason,
+                    "decided_at": decision.decided_at,
+                    "price_weight": decision.prices.price_weight,
+                    "price_swing": decision.prices.price_swing,
+                    "nodes_offered": decision.nodes_offered,
+                    "nodes_known": decision.nodes_known,
+                    "inputs_age_s": decision.inputs_age_s,
+                    "candidates": [asdict(c) for c in decision.candidates()],
+                    "bound_to": self.state.node_of(decision.pod.uid),
+                }
         return None
 
     def latencies_ms(self) -> list[float]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_extender.cost import PodPrices, price
 from surgekit.modes import Mode
 
-__all__ = ["GIB", "Candidate", "Decision", "Overrides", "PodToPlace"]
+__all__ = ["GIB", "HIGHEST_SCORE", "Candidate", "Decision", "Overrides", "PodToPlace"]
 
 GIB = float(1 << 30)
+HIGHEST_SCORE = 10  # MaxExtenderPriority in k8s.io/kube-scheduler/extender/v1
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,8 @@ class PodToPlace:
     concurrency: float = 1.0
 
 
-class Candidate(NamedTuple):  # ten of them a request: a frozen dataclass takes ten times as long to make
+@dataclass(frozen=True, slots=True)
+class Candidate:
     """One node's terms: why it has the score it has."""
 
     node: str
@@ -52,16 +57,48 @@ class Candidate(NamedTuple):  # ten of them a request: a frozen dataclass takes 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An answer to /prioritize that explains itself. `valid=False`: every node scores the same (0)."""
+    """An answer to /prioritize that explains itself. `valid=False`: every node scores the same (0).
+
+    `terms` (a row of cost.COLUMNS a node) and `pulls_s` are the inputs of the best nodes as they were;
+    `candidates` spells them out when somebody asks, off the hot path.
+    """
 
     pod: PodToPlace
     mode: Mode
     valid: bool
     reason: str
     decided_at: float  # seconds since the epoch
-    price_weight: float = 0.0
-    price_swing: float = 0.0
-    nodes_considered: int = 0
-    nodes_unknown: int = 0
-    best: tuple[Candidate, ...] = field(default=())
-    inputs_age_s: dict[str, float] = field(default_factory=dict)
+    prices: PodPrices
+    nodes_offered: int
+    inputs_age_s: dict[str, float]
+    nodes_known: int = 0
+    ranked: tuple[str, ...] = ()  # the best nodes, cheapest first: scores 10, 9, ...
+    terms: NDArray[np.float64] | None = None
+    pulls_s: NDArray[np.float64] | float = 0.0
+
+    def candidates(self) -> list[Candidate]:
+        if self.terms is None:
+            return []
+        pulls_s = np.broadcast_to(self.pulls_s, len(self.ranked)).tolist()
+        return [
+            _candidate(node, HIGHEST_SCORE - rank, self.prices, row, pull_s)
+            for rank, (node, row, pull_s) in enumerate(
+                zip(self.ranked, self.terms.tolist(), pulls_s, strict=True)
+            )
+        ]
+
+
+def _candidate(node: str, score: int, prices: PodPrices, row: list[float], pull_s: float) -> Candidate:
+    turn_s, cpu_free, memory_free, _, tau_create_s, creating = row
+    return Candidate(
+        node=node,
+        score=score,
+        cost=prices.cost(turn_s, pull_s, cpu_free, memory_free),
+        scaling_s=prices.containers * turn_s + pull_s,
+        resource_price=prices.resource_price(cpu_free, memory_free),
+        tau_create_s=tau_create_s,
+        creating=int(creating),
+        image_pull_s=pull_s,
+        cpu_price=price(cpu_free, prices.price_swing),
+        memory_price=price(memory_free, prices.price_swing),
+    )

@@ -35,22 +35,34 @@ class Settings:
         2.0, "seconds an image pull is taken to cost when none was ever measured", minimum=0.0, maximum=3600.0
     )
     presume_s: float = setting(
-        15.0, "seconds a presumed placement counts while its binding has not been seen", minimum=0.1, maximum=600.0
+        15.0,
+        "seconds a presumed placement counts while its binding has not been seen",
+        minimum=0.1,
+        maximum=600.0,
     )
     creation_limit_s: float = setting(
-        120.0, "seconds after which a pod still being created no longer counts as contention", minimum=1.0, maximum=3600.0
+        120.0,
+        "seconds after which a pod still being created no longer counts as contention",
+        minimum=1.0,
+        maximum=3600.0,
     )
     max_input_age_s: float = setting(
-        60.0, "seconds without word from the API server after which scores are neutral", minimum=5.0, maximum=3600.0
+        60.0,
+        "seconds without word from the API server after which scores are neutral",
+        minimum=5.0,
+        maximum=3600.0,
     )
     max_speed_age_s: float = setting(
-        900.0, "seconds after which a node's measured speed is no longer believed", minimum=5.0, maximum=86400.0
+        900.0,
+        "seconds after which a node's measured speed is no longer believed",
+        minimum=5.0,
+        maximum=86400.0,
     )
     max_body_bytes: int = setting(
         32 << 20, "bytes of the largest request taken", minimum=1 << 10, maximum=1 << 30
     )
     decisions_kept: int = setting(2000, "decisions kept for `surgekit explain`", minimum=1, maximum=1_000_000)
-    bind: str = setting("0.0.0.0:8443", "address and port to listen on")  # noqa: S104 - a server in a pod
+    bind: str = setting("0.0.0.0:8443", "address and port to listen on")
     tls_directory: Path | None = setting(
         None, "directory with tls.crt, tls.key and ca.crt (for client certificates); none means plain HTTP"
     )

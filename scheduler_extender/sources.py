@@ -14,7 +14,8 @@ from typing import Any
 
 import structlog
 
-from scheduler_extender.cluster_state import ClusterState, NodeFacts, PodFacts, SpeedFacts
+from scheduler_extender.cluster_state import ClusterState, PodFacts
+from scheduler_extender.node_table import NodeFacts, NodeTable, SpeedFacts
 from surgekit.kube import Kube
 from surgekit.pods import Creation, PodError, creation, image_name, requests
 from surgekit.quantity import QuantityError, parse
@@ -45,12 +46,12 @@ class Sources:
         # A pod matters here from its binding on, which spares half of all pod events.
         pods = _Pods(state, self._inbox)
         self._watches = {
-            "nodes": Watch(kube, "/api/v1/nodes", _Nodes(state, self._inbox)),
+            "nodes": Watch(kube, "/api/v1/nodes", _Nodes(state.nodes, self._inbox)),
             "pods": Watch(kube, "/api/v1/pods", pods, fieldSelector="spec.nodeName!="),
             "namespaces": Watch(kube, "/api/v1/namespaces", _Namespaces(self.namespaces)),
         }
         # Speeds age row by row; without a probe every node gets the prior, and the price still counts.
-        speeds = _Speeds(state, self._inbox)
+        speeds = _Speeds(state.nodes, self._inbox)
         self._speeds = Watch(kube, "/apis/surgekit.dev/v1alpha1/nodespeeds", speeds)
 
     def start(self) -> None:
@@ -75,17 +76,17 @@ class Sources:
 
 
 class _Nodes:
-    def __init__(self, state: ClusterState, inbox: deque[Change]) -> None:
-        self._state, self._inbox = state, inbox
+    def __init__(self, nodes: NodeTable, inbox: deque[Change]) -> None:
+        self._nodes, self._inbox = nodes, inbox
 
     def replace(self, objects: list[Json], arrival_s: float) -> None:  # noqa: ARG002
-        self._inbox.append(partial(self._state.replace_nodes, [f for f in map(_node, objects) if f]))
+        self._inbox.append(partial(self._nodes.replace_nodes, [f for f in map(_node, objects) if f]))
 
     def apply(self, kind: str, obj: Json, arrival_s: float) -> None:  # noqa: ARG002
         if kind == "DELETED":
-            self._inbox.append(partial(self._state.drop_node, obj["metadata"]["name"]))
+            self._inbox.append(partial(self._nodes.drop_node, obj["metadata"]["name"]))
         elif facts := _node(obj):
-            self._inbox.append(partial(self._state.put_node, facts))
+            self._inbox.append(partial(self._nodes.put_node, facts))
 
 
 class _Pods:
@@ -105,18 +106,18 @@ class _Pods:
 
 
 class _Speeds:
-    def __init__(self, state: ClusterState, inbox: deque[Change]) -> None:
-        self._state, self._inbox = state, inbox
+    def __init__(self, nodes: NodeTable, inbox: deque[Change]) -> None:
+        self._nodes, self._inbox = nodes, inbox
 
     def replace(self, objects: list[Json], arrival_s: float) -> None:
         speeds = [s for s in map(_speed, objects) if s]
-        self._inbox.append(partial(self._state.replace_speeds, speeds, arrival_s))
+        self._inbox.append(partial(self._nodes.replace_speeds, speeds, arrival_s))
 
     def apply(self, kind: str, obj: Json, arrival_s: float) -> None:
         if kind == "DELETED":
-            self._inbox.append(partial(self._state.drop_speed, obj["metadata"]["name"]))
+            self._inbox.append(partial(self._nodes.drop_speed, obj["metadata"]["name"]))
         elif speed := _speed(obj):
-            self._inbox.append(partial(self._state.put_speed, speed, arrival_s))
+            self._inbox.append(partial(self._nodes.put_speed, speed, arrival_s))
 
 
 class _Namespaces:
@@ -135,7 +136,9 @@ class _Namespaces:
         if kind == "DELETED":
             self._namespaces.pop(meta["name"], None)
         else:
-            self._namespaces[meta["name"]] = Namespace(meta.get("labels") or {}, meta.get("annotations") or {})
+            self._namespaces[meta["name"]] = Namespace(
+                meta.get("labels") or {}, meta.get("annotations") or {}
+            )
 
 
 def _node(obj: Json) -> NodeFacts | None:
@@ -161,9 +164,7 @@ def _pod(obj: Json) -> PodFacts | None:
     except PodError as error:
         log.warning("pod left out", namespace=obj["metadata"].get("namespace"), error=str(error))
         return None
-    return PodFacts(
-        obj["metadata"]["uid"], obj["spec"]["nodeName"], cpu, memory, stage is Creation.CREATING
-    )
+    return PodFacts(obj["metadata"]["uid"], obj["spec"]["nodeName"], cpu, memory, stage is Creation.CREATING)
 
 
 def _speed(obj: Json) -> SpeedFacts | None:

@@ -66,7 +66,7 @@ class Kube:
     def get(self, path: str, **query: str | int | bool) -> Json:
         return self._json("GET", path, query)
 
-    def list(self, path: str, **query: str | int | bool) -> tuple[list[Json], str]:
+    def list_all(self, path: str, **query: str | int | bool) -> tuple[list[Json], str]:
         """All items, fetched in pages, and the resourceVersion to watch from."""
         items: list[Json] = []
         page = self.get(path, limit=500, **query)

@@ -104,7 +104,11 @@ def requests(pod: Json) -> tuple[float, float]:
     whole = (spec.get("resources") or {}).get("requests") or {}
     overhead = spec.get("overhead") or {}
     needed = [
-        (_amount(whole[name], "spec.resources", name) if name in whole else max(total[name] + sidecars[name], peak[name]))
+        (
+            _amount(whole[name], "spec.resources", name)
+            if name in whole
+            else max(total[name] + sidecars[name], peak[name])
+        )
         + (_amount(overhead[name], "spec.overhead", name) if name in overhead else 0.0)
         for name in total
     ]

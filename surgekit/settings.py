@@ -31,9 +31,7 @@ def setting(
     return dataclasses.field(default=default, metadata={"help": help, "min": minimum, "max": maximum})
 
 
-def load(
-    cls: type[T], file: Path | None = None, environ: Mapping[str, str] = os.environ, **given: Any
-) -> T:
+def load(cls: type[T], file: Path | None = None, environ: Mapping[str, str] = os.environ, **given: Any) -> T:
     """`cls` from `file`, overridden by SURGEKIT_<KEY> variables, overridden by what is `given`."""
     values: dict[str, Any] = {}
     if file is not None:

@@ -87,7 +87,7 @@ class Watch:
         self._stopping.wait(base * random.uniform(0.5, 1.5))
 
     def _list(self) -> str:
-        objects, version = self._kube.list(self._path, **self._selectors)
+        objects, version = self._kube.list_all(self._path, **self._selectors)
         arrival_s = time.monotonic()
         self._consumer.replace(objects, arrival_s)
         self._last_contact_s = arrival_s

@@ -113,7 +113,7 @@ def _module(version: str) -> Path:
 def test_hardened_pods_are_let_in_spread_and_kept_available(installed: Lab, name: str) -> None:
     """The namespace enforces the restricted Pod Security Standard: what violates it makes no pod."""
     installed.kubectl("-n", NAMESPACE, "rollout", "status", f"deployment/{name}", "--timeout=60s")
-    pods, _ = installed.kube.list(
+    pods, _ = installed.kube.list_all(
         f"/api/v1/namespaces/{NAMESPACE}/pods", labelSelector=f"app.kubernetes.io/name={name}"
     )
     assert len({pod["spec"]["nodeName"] for pod in pods}) == len(pods) == 2
@@ -133,7 +133,7 @@ def test_services_find_their_pods(installed: Lab) -> None:
     for name, port in (("surgekit-extender", 8443), ("surgekit-probe", 8080)):
 
         def ports(name: str = name) -> set[int]:
-            slices, _ = installed.kube.list(
+            slices, _ = installed.kube.list_all(
                 f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices",
                 labelSelector=f"kubernetes.io/service-name={name}",
             )
@@ -406,7 +406,7 @@ def test_pods_of_a_deployment_are_marked_and_it_settles(namespaces: Lab) -> None
         },
     )
     namespaces.kubectl("-n", "on", "rollout", "status", "deployment/web", "--timeout=60s")
-    pods, _ = namespaces.kube.list("/api/v1/namespaces/on/pods", labelSelector="app=web")
+    pods, _ = namespaces.kube.list_all("/api/v1/namespaces/on/pods", labelSelector="app=web")
     assert [marks(p) for p in pods] == [["c"]] * 3
 
 
@@ -556,7 +556,7 @@ def test_a_scheduler_that_trusts_another_ca_does_without(
 def test_a_node_cannot_be_changed_by_any_part(installed: Lab) -> None:
     for account in ("surgekit-extender", "surgekit-probe", "surgekit-certificates"):
         kube = Kube.connect(installed.account_kubeconfig(NAMESPACE, account))
-        nodes, _ = installed.kube.list("/api/v1/nodes")
+        nodes, _ = installed.kube.list_all("/api/v1/nodes")
         with pytest.raises(ApiError, match="403"):
             kube.patch(f"/api/v1/nodes/{nodes[0]['metadata']['name']}", {"metadata": {"labels": {"a": "b"}}})
 
