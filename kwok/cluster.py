@@ -21,16 +21,16 @@ from surgekit.kube import Kube
 __all__ = ["account_kubeconfig", "create", "stage_files"]
 
 _STAGES = Path(__file__).parent / "stages"
-_INSTANT = "pod-ready-instant"
-# In place of these the instant stage makes a pod Ready in one write.
-_SHARED_SPEED = {"pod-create", "pod-ready"}
+# Stages that wait for the node model, and those in place of them where nobody waits.
+_TIMED = {"pod-create", "pod-ready", "pod-resize"}
+_INSTANT = {"pod-ready-instant", "pod-resize-instant"}
 _NAME = "lab"
 _TOKEN_S = 24 * 3600
 
 
 def stage_files(instant_pods: bool) -> list[Path]:
     """The KWOK stages of a lab: pods created by the node model, or Ready at once."""
-    left_out = _SHARED_SPEED if instant_pods else {_INSTANT}
+    left_out = _TIMED if instant_pods else _INSTANT
     return [file for file in sorted(_STAGES.glob("*.yaml")) if file.stem not in left_out]
 
 

@@ -235,6 +235,14 @@ class Lab:
             raise LabError(f"kubectl {' '.join(map(str, arguments))}: {done.stderr.strip()}")
         return done.stdout
 
+    def wait_for(self, condition: Callable[[], bool], what: str, timeout_s: float = 30.0) -> None:
+        """Look again and again until `condition()` holds."""
+        deadline_s = time.monotonic() + timeout_s
+        while not condition():
+            if time.monotonic() > deadline_s:
+                raise LabError(f"lab {self.name}: {what} did not come about in {timeout_s:g} s")
+            time.sleep(0.05)
+
     def free_port(self) -> int:
         """A port nobody listens on, outside the range the kernel gives to outgoing connections."""
         while True:

@@ -51,7 +51,7 @@ class NodeModelProcess:
         self._image_writes = threading.Lock()
         # The model's time 0 is the scenario's epoch, so that others can ask it what tau was when.
         self._start_s = time.monotonic() - (time.time() - scenario.epoch_s)
-        nodes, _ = kube.list("/api/v1/nodes")
+        nodes, _ = kube.list_all("/api/v1/nodes")
         for node in nodes:
             for image in node["status"].get("images") or []:
                 for name in image.get("names") or []:

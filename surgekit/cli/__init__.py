@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 __all__ = ["app", "main"]
 
-_COMMANDS = ("lab", "demo", "serve", "bench", "explain")
+_COMMANDS = ("demo", "lab", "serve", "explain", "bench", "certificates")
 
 
 class _Commands(TyperGroup):

@@ -113,7 +113,7 @@ def _look(name: str) -> LabView:
     try:
         lab = Lab.open(name)
         processes = {process.name: process.alive() for process in lab.processes.all()}
-        nodes, pods = (len(lab.kube.list(f"/api/v1/{kind}")[0]) for kind in ("nodes", "pods"))
+        nodes, pods = (len(lab.kube.list_all(f"/api/v1/{kind}")[0]) for kind in ("nodes", "pods"))
         state = "up" if all(processes.values()) else "degraded"
     except LabError:
         state, nodes, pods, processes = "broken", 0, 0, {}

@@ -1,0 +1,69 @@
+"""What lab tests share: one lab for the session, a namespace of its own for each test."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kwok.binaries import CORE, Binaries
+from kwok.errors import BinariesError
+from kwok.lab import NODE_MODEL, Lab
+from kwok.scenario import Scenario
+from surgekit.kube import ApiError
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="write golden files anew, then look at the diff"
+    )
+
+
+@pytest.fixture(scope="session")
+def binaries() -> Binaries:
+    """The control-plane binaries, built if need be."""
+    found = Binaries()
+    try:
+        for group in CORE:
+            found.directory(group)
+    except BinariesError as error:
+        pytest.skip(f"the control-plane binaries cannot be had: {error}")
+    return found
+
+
+@pytest.fixture(scope="session")
+def lab(binaries: Binaries) -> Iterator[Lab]:
+    """A lab with four nodes `node-0` to `node-3`; no scheduler and no node model runs until asked for."""
+    with Lab.temporary("test") as lab:
+        lab.add_nodes(4)
+        yield lab
+
+
+@pytest.fixture
+def namespace(lab: Lab) -> Iterator[str]:
+    """A fresh namespace that admits pods; its pods are gone afterwards."""
+    name = f"test-{secrets.token_hex(3)}"
+    lab.kube.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    # Pods are admitted only once the controller manager has made the default service account.
+    lab.wait_for(
+        lambda: _exists(lab, f"/api/v1/namespaces/{name}/serviceaccounts/default"), "service account"
+    )
+    yield name
+    lab.kube.delete(f"/api/v1/namespaces/{name}/pods", gracePeriodSeconds=0)
+    lab.kube.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def node_model(lab: Lab) -> Iterator[Callable[[Scenario], object]]:
+    """Starts the node model with a scenario; stopped after the test."""
+    yield lab.start_node_model
+    lab.stop(NODE_MODEL)
+
+
+def _exists(lab: Lab, path: str) -> bool:
+    try:
+        lab.kube.get(path)
+    except ApiError:
+        return False
+    return True

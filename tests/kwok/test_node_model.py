@@ -1,0 +1,205 @@
+"""The node model's maths: processor sharing against its formula and against brute force."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from kwok.node_model import Created, NodeModel, ProcessorSharing, Pulled, PullStarted, Resized
+from kwok.scenario import Image, NodeSpeed, Scenario
+
+TAU = 0.5
+
+
+def created(model: NodeModel, until_s: float = 1e6) -> dict[str, float]:
+    return {event.pod: event.at_s for event in model.advance(until_s) if isinstance(event, Created)}
+
+
+def constant(tau_s: float = TAU) -> ProcessorSharing:
+    return ProcessorSharing(lambda _: tau_s, lambda _: math.inf)
+
+
+@given(k=st.integers(1, 100), tau_s=st.floats(0.01, 10))
+def test_k_pods_together_take_k_times_tau(k: int, tau_s: float) -> None:
+    model = NodeModel(Scenario.equal(tau_create_s=tau_s))
+    for i in range(k):
+        model.bind(f"p{i}", "n", 1, [], 0.0)
+    assert model.creating("n") == k
+    assert list(created(model).values()) == pytest.approx([k * tau_s] * k)
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "expected"),
+    [
+        # (arrival, containers); a: alone to 0.25, then shared with b until it ends.
+        ({"a": (0.0, 1), "b": (0.25, 1)}, {"a": 0.75, "b": 1.0}),
+        # One leaves before the other comes: nobody shares.
+        ({"a": (0.0, 1), "b": (0.5, 1)}, {"a": 0.5, "b": 1.0}),
+        # Three containers are three units of work, one share.
+        ({"a": (0.0, 3), "b": (0.0, 1)}, {"a": 2.0, "b": 1.0}),
+    ],
+)
+def test_shares_by_hand(arrivals: dict[str, tuple[float, int]], expected: dict[str, float]) -> None:
+    model = NodeModel(Scenario.equal(tau_create_s=TAU))
+    for pod, (at_s, containers) in arrivals.items():
+        model.bind(pod, "n", containers, [], at_s)
+    assert created(model) == pytest.approx(expected)
+
+
+jobs = st.lists(st.tuples(st.floats(0, 20), st.integers(1, 4)), min_size=1, max_size=12)
+
+
+@given(jobs)
+def test_work_is_conserved(arrivals: list[tuple[float, int]]) -> None:
+    """The node is busy exactly as long as its work takes, whatever the order: no work is lost or gained."""
+    server = constant()
+    done: list[tuple[float, str]] = []
+    for i, (at_s, work) in enumerate(sorted(arrivals)):
+        done += server.add(str(i), work, at_s)
+    done += server.advance(1e6)
+    free_s = 0.0
+    for at_s, work in sorted(arrivals):
+        free_s = max(at_s, free_s) + work * TAU
+    assert len(done) == len(arrivals)
+    assert max(at_s for at_s, _ in done) == pytest.approx(free_s)
+
+
+@given(jobs, st.integers(0, 11))
+def test_one_more_pod_makes_nobody_faster(arrivals: list[tuple[float, int]], left_out: int) -> None:
+    assume(left_out < len(arrivals))
+    full, fewer = NodeModel(Scenario.equal()), NodeModel(Scenario.equal())
+    for i, (at_s, work) in sorted(enumerate(arrivals), key=lambda each: each[1][0]):
+        full.bind(str(i), "n", work, [], at_s)
+        if i != left_out:
+            fewer.bind(str(i), "n", work, [], at_s)
+    together, apart = created(full), created(fewer)
+    assert all(together[pod] >= at_s - 1e-6 for pod, at_s in apart.items())
+
+
+@given(
+    arrivals=st.lists(st.tuples(st.integers(0, 40), st.integers(1, 3)), min_size=1, max_size=5),
+    changes=st.lists(
+        st.tuples(st.integers(1, 40), st.floats(0.2, 3.0)), max_size=4, unique_by=lambda c: c[0]
+    ),
+)
+def test_against_brute_force_with_changing_speed(
+    arrivals: list[tuple[int, int]], changes: list[tuple[int, float]]
+) -> None:
+    """A change of tau counts from the moment it happens, also in the middle of a creation."""
+    speed = NodeSpeed(1.0, 0.1, tuple((float(t), tau) for t, tau in sorted(changes)))
+    scenario = Scenario(0, {"n": speed}, speed)
+    model = NodeModel(scenario)
+    for i, (at_s, work) in sorted(enumerate(arrivals), key=lambda each: each[1][0]):
+        model.bind(str(i), "n", work, [], float(at_s))
+    step_s, remaining, expected, now_s = 0.01, dict[str, float](), dict[str, float](), 0.0
+    while len(expected) < len(arrivals):
+        for i, (at_s, work) in enumerate(arrivals):
+            if abs(now_s - at_s) < step_s / 2:
+                remaining[str(i)] = work
+        share = (
+            step_s / (scenario.tau_create_s("n", now_s + step_s / 2) * len(remaining)) if remaining else 0.0
+        )
+        now_s += step_s
+        remaining = {job: work - share for job, work in remaining.items()}
+        for job in [job for job, work in remaining.items() if work <= 0]:
+            del remaining[job]
+            expected[job] = now_s
+    assert created(model) == pytest.approx(expected, abs=0.2)
+
+
+@given(jobs, st.floats(0.05, 3))
+def test_how_often_time_is_looked_at_does_not_matter(
+    arrivals: list[tuple[float, int]], step_s: float
+) -> None:
+    scenario = Scenario.draw(1, ["n"])
+    looked, once = NodeModel(scenario), NodeModel(scenario)
+    often: dict[str, float] = {}
+    now_s = 0.0
+    for i, (at_s, work) in enumerate(sorted(arrivals)):
+        while now_s < at_s:
+            often |= created(looked, now_s)
+            now_s += step_s
+        looked.bind(str(i), "n", work, [], at_s)
+        once.bind(str(i), "n", work, [], at_s)
+    while now_s < 100:
+        often |= created(looked, now_s)
+        now_s += step_s
+    assert often | created(looked) == pytest.approx(created(once), abs=1e-6)
+
+
+def test_nodes_do_not_disturb_each_other() -> None:
+    """ComboFunc fig. 4."""
+    model = NodeModel(Scenario.equal(tau_create_s=TAU))
+    for i in range(8):
+        model.bind(f"p{i}", f"n{i}", 1, [], 0.0)
+    assert set(created(model).values()) == {TAU}
+
+
+def test_cancelling_gives_the_share_back() -> None:
+    model = NodeModel(Scenario.equal(tau_create_s=TAU))
+    model.bind("a", "n", 1, [], 0.0)
+    model.bind("b", "n", 1, [], 0.0)
+    model.cancel("b", "n", 0.5)  # a has half its work left
+    assert created(model) == pytest.approx({"a": 0.75})
+
+
+def test_a_pod_is_bound_once() -> None:
+    model = NodeModel(Scenario.equal(tau_create_s=TAU))
+    model.bind("a", "n", 1, [], 0.0)
+    model.bind("a", "n", 1, [], 0.25)
+    assert created(model) == pytest.approx({"a": TAU})
+
+
+def test_the_first_use_of_an_image_waits_for_its_pull_and_pods_share_it() -> None:
+    model = NodeModel(Scenario.equal(tau_create_s=TAU, images={"big": Image(2.0)}))
+    model.bind("a", "n", 1, ["big"], 0.0)
+    model.bind("b", "n", 1, ["big"], 1.0)
+    model.bind("c", "n", 1, ["small"], 0.0)
+    events = model.advance(100)
+    assert [e for e in events if isinstance(e, PullStarted)] == [PullStarted(0.0, "n", "a", "big:latest")]
+    assert [e for e in events if isinstance(e, Pulled)] == [Pulled(2.0, "n", "a", "big:latest", 2.0, 2.0)]
+    times = {e.pod: e.at_s for e in events if isinstance(e, Created)}
+    # c, bound after time had come to 1.0, is alone while the others wait; then a and b share.
+    assert times == pytest.approx({"c": 1.5, "a": 3.0, "b": 3.0})
+    model.bind("d", "n", 1, ["big"], 100.0)
+    assert created(model) == pytest.approx({"d": 100.5})
+
+
+def test_a_node_pulls_one_image_at_a_time() -> None:
+    model = NodeModel(Scenario.equal(tau_create_s=TAU, images={"x": Image(2.0), "y": Image(1.0)}))
+    model.bind("a", "n", 1, ["x"], 0.0)
+    model.bind("b", "n", 1, ["y"], 0.5)
+    pulls = [e for e in model.advance(100) if isinstance(e, Pulled)]
+    assert [(e.image, e.at_s, e.pull_s, e.waited_s) for e in pulls] == [
+        ("x:latest", 2.0, 2.0, 2.0),
+        ("y:latest", 3.0, 1.0, 2.5),
+    ]
+
+
+def test_images_already_there_are_not_pulled() -> None:
+    model = NodeModel(Scenario.equal(tau_create_s=TAU, images={"big": Image(2.0)}))
+    model.has_image("n", "big:latest")
+    model.bind("a", "n", 1, ["big"], 0.0)
+    assert created(model) == pytest.approx({"a": TAU})
+
+
+def test_a_resize_takes_tau_u_and_a_newer_one_starts_over() -> None:
+    model = NodeModel(Scenario.equal(tau_resize_s=0.2))
+    model.resize("a", "n", 2, 0.0)
+    model.resize("a", "n", 2, 0.1)  # the same one, seen again
+    model.resize("b", "n", 2, 0.0)
+    model.resize("b", "n", 3, 0.1)
+    events = [e for e in model.advance(10) if isinstance(e, Resized)]
+    assert [(e.pod, e.generation, pytest.approx(e.at_s)) for e in events] == [("a", 2, 0.2), ("b", 3, 0.3)]
+
+
+def test_the_next_event_is_when_something_happens() -> None:
+    model = NodeModel(Scenario.equal(tau_create_s=TAU))
+    assert model.next_event_s() == math.inf
+    model.bind("a", "n", 1, [], 0.0)
+    assert model.next_event_s() == pytest.approx(TAU)
+    assert model.advance(0.49) == []
+    assert [type(e) for e in model.advance(model.next_event_s())] == [Created]
