@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 import yaml
 
 import node_speed_probe.settings
 import scheduler_extender.settings
 from node_speed_probe.controller import LEASE_NAME
+from surgekit.cli import app
 from surgekit.settings import describe, load
 
 ROOT = Path(__file__).parents[2]
@@ -60,6 +62,28 @@ def test_the_settings_files_can_be_used(part: str, tmp_path: Path) -> None:
 def _keys(text: str) -> str:
     """Only the lines that are keys: a meaning may have a colon, too."""
     return "\n".join(re.findall(r"^# [a-z_]+: \S+$", text, flags=re.MULTILINE)) + "\n"
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "base/extender/deployment.yaml",
+        "base/probe/deployment.yaml",
+        "base/certificates/job.yaml",
+        "base/certificates/cronjob.yaml",
+    ],
+)
+def test_the_command_line_takes_the_arguments_of_the_pods(file: str) -> None:
+    spec = yaml.safe_load((MANIFESTS / file).read_text())["spec"]
+    spec = spec.get("jobTemplate", {"spec": spec})["spec"]
+    (container,) = spec["template"]["spec"]["containers"]
+    arguments: list[str] = container["args"]
+    command: Any = typer.main.get_command(app)
+    context = command.make_context("surgekit", list(arguments))
+    while hasattr(command, "resolve_command"):  # a group of commands
+        name, command, arguments = command.resolve_command(context, arguments)
+        context = command.make_context(name, list(arguments), parent=context)
+    assert not context.args, f"left over: {context.args}"
 
 
 def test_the_probes_role_names_its_lease() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import ssl
 import subprocess
@@ -142,6 +144,33 @@ def test_services_find_their_pods(installed: Lab) -> None:
         until(lambda ports=ports, port=port: ports() == {port}, f"endpoints of {name}")  # type: ignore[misc]  # mypy cannot infer a lambda with defaults
 
 
+def test_an_overlay_of_your_own_sets_image_and_settings(installed: Lab, tmp_path: Path) -> None:
+    """As the README shows it."""
+    mine = {
+        "resources": [os.path.relpath(MANIFESTS / "overlays" / "self-signed", tmp_path)],
+        "images": [{"name": "surgekit", "newName": "registry.example/surgekit", "newTag": "9"}],
+        "configMapGenerator": [
+            {
+                "name": "surgekit-extender-settings",
+                "namespace": NAMESPACE,
+                "behavior": "replace",
+                "files": ["settings.yaml"],
+            }
+        ],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(mine))
+    (tmp_path / "settings.yaml").write_text("mode: shadow")
+    built = list(yaml.safe_load_all(installed.kubectl("kustomize", tmp_path)))
+    images = set(re.findall(r"'image': '([^']+)'", str(built)))
+    assert images == {"registry.example/surgekit:9"}
+    (settings,) = [o for o in built if o["metadata"]["name"].startswith("surgekit-extender-settings-")]
+    assert settings["data"] == {"settings.yaml": "mode: shadow"}
+    (deployment,) = [
+        o for o in built if (o["kind"], o["metadata"]["name"]) == ("Deployment", "surgekit-extender")
+    ]
+    assert settings["metadata"]["name"] in str(deployment)
+
+
 # ---- who may do what
 
 READ = ("get", "list", "watch")
@@ -246,6 +275,18 @@ def test_the_keeper_of_certificates_runs_under_its_own_account(installed: Lab) -
             "kubernetes.io/tls",
             {"ca.crt", "tls.crt", "tls.key"},
         )
+    # As the README has a control-plane node read it.
+    template = '{{index .data "tls.crt" | base64decode}}'
+    read = (
+        "-n",
+        NAMESPACE,
+        "get",
+        "secret",
+        "surgekit-scheduler-client-tls",
+        "-o",
+        f"go-template={template}",
+    )
+    assert installed.kubectl(*read).startswith("-----BEGIN CERTIFICATE-----")
     # A CA removed on purpose (README, "Certificates") takes everything it signed with it.
     installed.kube.delete(f"/api/v1/namespaces/{NAMESPACE}/secrets/surgekit-ca")
     assert keep() == ["created", "renewed", "renewed", "renewed"]
