@@ -53,7 +53,9 @@ class Arrivals:
         deadline_s = time.monotonic() + timeout_s
         while len(self.seen[question]) < count:
             if time.monotonic() > deadline_s:
-                raise TimeoutError(f"{len(self.seen[question])} of {count} pods {question} after {timeout_s:.0f} s")
+                raise TimeoutError(
+                    f"{len(self.seen[question])} of {count} pods {question} after {timeout_s:.0f} s"
+                )
             time.sleep(0.02)
         return self.seen[question]
 

@@ -82,7 +82,9 @@ def _measure(lab: Lab, arm: str, namespace: str, pods: int, weight: int, latenci
             assert extender is not None  # noqa: S101 - the arm's own configuration
             answered = orjson.loads(extender.request("GET", "/latencies")[1])
             if len(answered) < pods * 0.99:
-                raise RuntimeError(f"the scheduler asked the extender for {len(answered)} of {pods} pods only")
+                raise RuntimeError(
+                    f"the scheduler asked the extender for {len(answered)} of {pods} pods only"
+                )
             latencies_ms += answered
     delete_namespace(lab.kube, namespace)
     return (len(times) - 1) / (times[-1] - times[0])

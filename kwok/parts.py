@@ -28,10 +28,11 @@ SCHEDULER_CLIENT, LAB_CLIENT = "kube-scheduler", "surgekit-lab"
 _IN_PODS = {"Deployment", "Job", "CronJob", "PodDisruptionBudget", "Service", "NetworkPolicy"}
 
 
-def install(lab: Lab, kustomization: Path = MANIFESTS / "base") -> None:
+def install(lab: Lab) -> None:
     """CRDs, RBAC and the opt-in policy, as the manifests have them."""
-    documents = yaml.safe_load_all(lab.kubectl("kustomize", kustomization))
-    kept = [d for d in documents if d and d["kind"] not in _IN_PODS]
+    rendered = [lab.kubectl("kustomize", MANIFESTS / "base" / part) for part in (".", "opt-in")]
+    documents = [d for text in rendered for d in yaml.safe_load_all(text)]
+    kept = [d for d in documents if d["kind"] not in _IN_PODS]
     kept.sort(key=lambda d: d["kind"] not in ("Namespace", "CustomResourceDefinition"))
     file = lab.directory / "installed.yaml"
     file.write_text(yaml.safe_dump_all(kept))
@@ -89,7 +90,9 @@ class ExtenderPart:
             return False
 
 
-def start_extender(lab: Lab, name: str = "extender", settings: Mapping[str, Any] | None = None) -> ExtenderPart:
+def start_extender(
+    lab: Lab, name: str = "extender", settings: Mapping[str, Any] | None = None
+) -> ExtenderPart:
     certificates = lab.directory / "tls" / "extender"
     ensure(certificates, ["127.0.0.1", "localhost"], [SCHEDULER_CLIENT, LAB_CLIENT], datetime.now(UTC))
     file = lab.directory / f"{name}.settings.yaml"
