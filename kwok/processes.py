@@ -24,6 +24,8 @@ __all__ = ["Process", "Processes", "marked_environment", "take_down"]
 _MARK = "SURGEKIT_LAB"
 _GRACE_S = 5.0  # between asking a process to end and ending it
 _PROC = Path("/proc")
+# Ours to wait for, or they stay as zombies; kept past the object that started them, as they may live on.
+_children: dict[int, subprocess.Popen[bytes]] = {}
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,6 @@ class Processes:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._logs, self._pids = directory / "logs", directory / "pids"
-        self._children: dict[int, subprocess.Popen[bytes]] = {}
 
     def start(
         self,
@@ -71,7 +72,7 @@ class Processes:
                 env=marked_environment(self._directory, env),
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
             )  # fmt: skip
-        self._children[child.pid] = child
+        _children[child.pid] = child
         (self._pids / f"{name}.pid").write_text(str(child.pid))
         process = Process(name, child.pid, log, port)
         self._await(process, ready, timeout_s, begin)
@@ -82,7 +83,7 @@ class Processes:
     ) -> None:
         deadline_s = time.monotonic() + timeout_s
         while ready is not None and not ready():
-            self._reap()
+            _reap()
             if not process.alive():
                 raise ProcessError(f"{process.name} ended while starting:\n{_tail(process.log, begin)}")
             if time.monotonic() > deadline_s:
@@ -117,17 +118,18 @@ class Processes:
             _signal_group(process.pid, how)
             deadline_s = time.monotonic() + _GRACE_S
             while process.alive():
-                self._reap()
+                _reap()
                 if time.monotonic() > deadline_s:
                     _signal_group(process.pid, signal.SIGKILL)
                 time.sleep(0.01)
-        self._reap()
+        _reap()
         (self._pids / f"{name}.pid").unlink(missing_ok=True)
 
-    def _reap(self) -> None:
-        for pid, child in list(self._children.items()):
-            if child.poll() is not None:
-                del self._children[pid]
+
+def _reap() -> None:
+    for pid, child in list(_children.items()):
+        if child.poll() is not None:
+            del _children[pid]
 
 
 def marked_environment(directory: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -142,6 +144,7 @@ def take_down(directory: Path) -> None:
     while pids := _pids_of(directory):
         for pid in pids:
             _signal(pid, how)
+        _reap()
         # A process in the middle of starting another may slip by one round, never by all.
         time.sleep(0.05)
         if time.monotonic() > deadline_s:

@@ -8,7 +8,6 @@ beside this file (or, with `SURGEKIT_BIN_SOURCE=download`, fetched from the proj
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import shutil
 import tempfile
@@ -17,56 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kwok.binaries import build, release
+from kwok.binaries.groups import CORE, ETCD, GROUPS, KUBERNETES, KWOK, Group
 from kwok.errors import BinariesError
 from kwok.places import cache_directory
 
 __all__ = ["CORE", "ETCD", "GROUPS", "KUBERNETES", "KWOK", "Binaries", "Group"]
-
-_MODULES = Path(__file__).parent
-_KUBERNETES_VERSION = "v1.36.3"
-
-
-@dataclass(frozen=True)
-class Group:
-    """Binaries built together from one pinned Go module, `kwok/binaries/<name>/go.mod`."""
-
-    name: str
-    packages: Mapping[str, str]  # binary -> Go package
-    ldflags: str = "-s -w"
-    released: bool = True  # whether the project's releases carry these binaries
-
-    @property
-    def module(self) -> Path:
-        return _MODULES / self.name
-
-    def flags(self) -> tuple[str, ...]:
-        # -buildvcs=false: the repository's commit must not change a binary built from pinned modules.
-        return ("-trimpath", "-buildvcs=false", "-ldflags", self.ldflags)
-
-    def key(self) -> str:
-        """Changes when the pinned sources or the flags do."""
-        digest = hashlib.sha256()
-        for file in ("go.mod", "go.sum"):
-            digest.update((self.module / file).read_bytes())
-        digest.update(repr((self.flags(), sorted(self.packages.items()))).encode())
-        return digest.hexdigest()[:16]
-
-
-# The module's own version is a pseudo one to `go build`; clients and kwokctl read it from here.
-_VERSION = "k8s.io/component-base/version"
-KUBERNETES = Group(
-    "kubernetes",
-    {
-        name: f"k8s.io/kubernetes/cmd/{name}"
-        for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
-    },
-    f"-s -w -X {_VERSION}.gitVersion={_KUBERNETES_VERSION}"
-    f" -X {_VERSION}.gitMajor=1 -X {_VERSION}.gitMinor=36",
-)
-ETCD = Group("etcd", {"etcd": "go.etcd.io/etcd/server/v3"})
-KWOK = Group("kwok", {name: f"sigs.k8s.io/kwok/cmd/{name}" for name in ("kwok", "kwokctl")}, released=False)
-CORE = (KWOK, ETCD, KUBERNETES)
-GROUPS = CORE
 
 
 @dataclass
@@ -94,7 +49,7 @@ class Binaries:
         source = self.environ.get("SURGEKIT_BIN_SOURCE", "build")
         if source not in ("build", "download"):
             raise BinariesError(f"SURGEKIT_BIN_SOURCE: {source!r} is neither 'build' nor 'download'")
-        kind = "release" if source == "download" and group.released else group.key()
+        kind = group.key() + ("-release" if source == "download" and group.released else "")
         place = cache_directory(self.environ) / "bin" / f"{group.name}-{kind}"
         if not place.exists():
             with _alone(place):
@@ -107,13 +62,9 @@ class Binaries:
         scratch = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
         try:
             if place.name.endswith("-release"):
-                from kwok.binaries.release import download  # noqa: PLC0415  # only where it is asked for
-
-                download(group, scratch, self.path("kwokctl"), _KUBERNETES_VERSION)
+                release.download(group, scratch, self.path("kwokctl"))
             else:
-                from kwok.binaries.build import build  # noqa: PLC0415  # rich and Go only to build
-
-                build(group, scratch, self.environ)
+                build.build(group, scratch, self.environ)
             _complete(scratch, group)
             scratch.rename(place)
         finally:

@@ -20,7 +20,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from kwok.binaries import Group
+from kwok.binaries.groups import Group
 from kwok.binaries.toolchain import find_go
 from kwok.errors import BinariesError
 

@@ -13,17 +13,17 @@ import tarfile
 import urllib.request
 from pathlib import Path
 
-from kwok.binaries import Group
+from kwok.binaries.groups import KUBERNETES_VERSION, Group
 from kwok.errors import BinariesError
 
 __all__ = ["download"]
 
 
-def download(group: Group, into: Path, kwokctl: Path, kubernetes_version: str) -> None:
+def download(group: Group, into: Path, kwokctl: Path) -> None:
     """All binaries of `group` into the directory `into`."""
     listing = subprocess.run(
         [kwokctl, "get", "artifacts", "--runtime", "binary"],
-        env=dict(os.environ) | {"KWOK_KUBE_VERSION": kubernetes_version, "KWOK_WORKDIR": str(into / ".kwok")},
+        env=dict(os.environ) | {"KWOK_KUBE_VERSION": KUBERNETES_VERSION, "KWOK_WORKDIR": str(into / ".kwok")},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     for address in listing.stdout.split():

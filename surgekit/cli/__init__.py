@@ -62,8 +62,8 @@ def main() -> None:
 
 def _expected() -> tuple[type[Exception], ...]:
     """Errors whose message is for the user; everything else is a bug and shows its traceback."""
-    from kwok.errors import LabError  # noqa: PLC0415  # only when something went wrong
-    from surgekit.kube import ApiError, KubeUnreachable  # noqa: PLC0415
-    from surgekit.settings import SettingsError  # noqa: PLC0415
+    from kwok.errors import LabError  # only when something went wrong
+    from surgekit.kube import ApiError, KubeUnreachable
+    from surgekit.settings import SettingsError
 
     return (LabError, ApiError, KubeUnreachable, SettingsError)

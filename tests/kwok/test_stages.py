@@ -194,12 +194,9 @@ def create(
     body = yaml.safe_load((FILES / f"{file}.yaml").read_text())
     if body["kind"] == "Job":
         lab.kube.create(f"/apis/batch/v1/namespaces/{namespace}/jobs", body)
-        pods: list[Json] = []
-        lab.wait_for(
-            lambda: bool(pods.extend(lab.kube.list_all(f"/api/v1/namespaces/{namespace}/pods")[0]) or pods),
-            "pod",
-        )
-        return f"/api/v1/namespaces/{namespace}/pods/{pods[0]['metadata']['name']}"
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        lab.wait_for(lambda: bool(lab.kube.list_all(path)[0]), "the job's pod")
+        return f"{path}/{lab.kube.list_all(path)[0][0]['metadata']['name']}"
     body["metadata"] |= {"labels": labels or {}, "annotations": annotations or {}}
     body["metadata"]["name"] = name or body["metadata"]["name"]
     lab.kube.create(f"/api/v1/namespaces/{namespace}/pods", body)

@@ -1,0 +1,55 @@
+"""Which binaries there are, and from what they are built."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["CORE", "ETCD", "GROUPS", "KUBERNETES", "KUBERNETES_VERSION", "KWOK", "Group"]
+
+_MODULES = Path(__file__).parent
+KUBERNETES_VERSION = "v1.36.3"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Binaries built together from one pinned Go module, `kwok/binaries/<name>/go.mod`."""
+
+    name: str
+    packages: Mapping[str, str]  # binary -> Go package
+    ldflags: str = "-s -w"
+    released: bool = True  # whether the project's releases carry these binaries
+
+    @property
+    def module(self) -> Path:
+        return _MODULES / self.name
+
+    def flags(self) -> tuple[str, ...]:
+        # -buildvcs=false: the repository's commit must not change a binary built from pinned modules.
+        return ("-trimpath", "-buildvcs=false", "-ldflags", self.ldflags)
+
+    def key(self) -> str:
+        """Changes when the pinned sources or the flags do."""
+        digest = hashlib.sha256()
+        for file in ("go.mod", "go.sum"):
+            digest.update((self.module / file).read_bytes())
+        digest.update(repr((self.flags(), sorted(self.packages.items()))).encode())
+        return digest.hexdigest()[:16]
+
+
+# The module's own version is a pseudo one to `go build`; clients and kwokctl read it from here.
+_VERSION = "k8s.io/component-base/version"
+KUBERNETES = Group(
+    "kubernetes",
+    {
+        name: f"k8s.io/kubernetes/cmd/{name}"
+        for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+    },
+    f"-s -w -X {_VERSION}.gitVersion={KUBERNETES_VERSION} -X {_VERSION}.gitMajor=1 -X {_VERSION}.gitMinor=36",
+)
+ETCD = Group("etcd", {"etcd": "go.etcd.io/etcd/server/v3"})
+KWOK = Group("kwok", {name: f"sigs.k8s.io/kwok/cmd/{name}" for name in ("kwok", "kwokctl")}, released=False)
+CORE = (KWOK, ETCD, KUBERNETES)
+GROUPS = CORE
