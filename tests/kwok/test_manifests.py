@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
 import shutil
+import socket
 import ssl
 import subprocess
+import sys
 import time
+from base64 import b64decode
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -259,16 +264,21 @@ def test_every_account_can_do_its_work_and_nothing_else(installed: Lab) -> None:
     assert wrong == []
 
 
+def keep_certificates(lab: Lab) -> list[str]:
+    """What the Job runs, under the Job's account; what it did."""
+    kubeconfig = lab.account_kubeconfig(NAMESPACE, "surgekit-certificates")
+    result = CliRunner().invoke(app, ["secrets", "--kubeconfig", str(kubeconfig), "--json"])
+    assert result.exit_code == 0, result.output
+    return [change["action"] for change in json.loads(result.stdout)]
+
+
+def lose_the_ca(lab: Lab) -> None:
+    lab.kube.delete(f"/api/v1/namespaces/{NAMESPACE}/secrets/surgekit-ca")
+
+
 def test_the_keeper_of_certificates_runs_under_its_own_account(installed: Lab) -> None:
-    kubeconfig = installed.account_kubeconfig(NAMESPACE, "surgekit-certificates")
-
-    def keep() -> list[str]:
-        result = CliRunner().invoke(app, ["secrets", "--kubeconfig", str(kubeconfig), "--json"])
-        assert result.exit_code == 0, result.output
-        return [change["action"] for change in json.loads(result.stdout)]
-
-    assert keep() == ["created"] * 4
-    assert keep() == ["kept"] * 4
+    assert keep_certificates(installed) == ["created"] * 4
+    assert keep_certificates(installed) == ["kept"] * 4
     for name in ("surgekit-extender-tls", "surgekit-scheduler-client-tls", "surgekit-prometheus-client-tls"):
         secret = installed.kube.get(f"/api/v1/namespaces/{NAMESPACE}/secrets/{name}")
         assert (secret["type"], set(secret["data"])) == (
@@ -288,8 +298,8 @@ def test_the_keeper_of_certificates_runs_under_its_own_account(installed: Lab) -
     )
     assert installed.kubectl(*read).startswith("-----BEGIN CERTIFICATE-----")
     # A CA removed on purpose (README, "Certificates") takes everything it signed with it.
-    installed.kube.delete(f"/api/v1/namespaces/{NAMESPACE}/secrets/surgekit-ca")
-    assert keep() == ["created", "renewed", "renewed", "renewed"]
+    lose_the_ca(installed)
+    assert keep_certificates(installed) == ["created", "renewed", "renewed", "renewed"]
 
 
 def test_the_keeper_of_certificates_cannot_make_itself_another_account(installed: Lab) -> None:
@@ -310,6 +320,93 @@ def test_the_keeper_of_certificates_cannot_make_itself_another_account(installed
             return False
 
         until(refused, f"{name} ({kind}) is refused")  # a policy takes moments to come into force
+
+
+# ---- the extender as shipped
+
+
+def mount(lab: Lab, secret: str, directory: Path) -> Path:
+    """What kubelet does with a Secret: a new directory for each version, and one symlink swapped."""
+    data = lab.kube.get(f"/api/v1/namespaces/{NAMESPACE}/secrets/{secret}")["data"]
+    version = directory / f"..{time.monotonic_ns()}"
+    version.mkdir(parents=True)
+    for name, content in data.items():
+        (version / name).write_bytes(b64decode(content))
+        if not (directory / name).is_symlink():
+            (directory / name).symlink_to(f"..data/{name}")
+    (directory / "..data_tmp").symlink_to(version.name)
+    os.replace(directory / "..data_tmp", directory / "..data")
+    return directory
+
+
+def connect(port: int, trusted: Path, client: Path | None) -> http.client.HTTPConnection:
+    """A connection over TLS, to the name the Service has."""
+    context = ssl.create_default_context(cafile=trusted / "ca.crt")
+    if client:
+        context.load_cert_chain(client / "tls.crt", client / "tls.key")
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    raw = socket.create_connection(("127.0.0.1", port), timeout=10)
+    connection.sock = context.wrap_socket(raw, server_hostname=SERVICE)
+    return connection
+
+
+def get(connection: http.client.HTTPConnection, path: str) -> int:
+    connection.request("GET", path)
+    with connection.getresponse() as answer:
+        answer.read()
+        return answer.status
+
+
+def test_the_extender_as_shipped_follows_its_certificates(installed: Lab, tmp_path: Path) -> None:
+    """The Deployment's arguments, its account's rights, Secrets as kubelet mounts and updates them."""
+    keep_certificates(installed)
+    server = mount(installed, "surgekit-extender-tls", tmp_path / "server")
+    prometheus = mount(installed, "surgekit-prometheus-client-tls", tmp_path / "prometheus")
+    deployment = yaml.safe_load((MANIFESTS / "base" / "extender" / "deployment.yaml").read_text())
+    arguments: list[str] = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    port = installed.free_port()
+    there = {
+        "/etc/surgekit/settings": str(MANIFESTS / "base" / "extender"),
+        "/etc/surgekit/tls": str(server),
+        "0.0.0.0:8443": f"127.0.0.1:{port}",
+    }
+    for in_pod, here in there.items():
+        arguments = [argument.replace(in_pod, here) for argument in arguments]
+    account = installed.account_kubeconfig(NAMESPACE, "surgekit-extender")
+    surgekit = Path(sys.executable).with_name("surgekit")
+
+    def ready() -> bool:
+        try:
+            with closing(connect(port, server, None)) as connection:
+                return get(connection, "/readyz") == 200
+        except OSError:
+            return False
+
+    installed.start(
+        "extender-as-shipped", [surgekit, *arguments, f"--kubeconfig={account}"], ready=ready, port=port
+    )
+    try:
+        with (
+            closing(connect(port, server, None)) as kubelet,
+            closing(connect(port, server, prometheus)) as before,
+        ):
+            assert (get(kubelet, "/livez"), get(kubelet, "/metrics"), get(before, "/metrics")) == (
+                200,
+                403,
+                200,
+            )
+            lose_the_ca(installed)
+            keep_certificates(installed)
+            mount(installed, "surgekit-extender-tls", server)
+            with pytest.raises(OSError), closing(connect(port, server, prometheus)) as leaked:  # noqa: PT011, PT012  # refused in the handshake (TLS 1.2) or at the first read (1.3)
+                if get(leaked, "/livez") == 200:
+                    pytest.fail("a certificate of the CA that was removed still opens a connection")
+            mount(installed, "surgekit-prometheus-client-tls", prometheus)
+            with closing(connect(port, server, prometheus)) as after_rotation:
+                assert get(after_rotation, "/metrics") == 200
+            assert get(before, "/metrics") == 200, "an open connection goes on"
+    finally:
+        installed.stop("extender-as-shipped")
 
 
 # ---- opting in
