@@ -28,7 +28,6 @@ from cryptography import x509
 from typer.testing import CliRunner
 
 from kwok.binaries import Binaries
-from kwok.errors import LabError
 from kwok.lab import Lab
 from node_speed_probe.controller import LEASE_NAME
 from surgekit.certificates import ReloadingServerContext, ensure
@@ -699,8 +698,11 @@ def test_a_node_cannot_be_changed_by_any_part(installed: Lab) -> None:
             kube.patch(f"/api/v1/nodes/{nodes[0]['metadata']['name']}", {"metadata": {"labels": {"a": "b"}}})
 
 
-def test_taking_it_out_leaves_pods_schedulable(installed: Lab) -> None:
+def test_taking_the_opt_in_out_leaves_pods_schedulable(namespaces: Lab) -> None:
     """The README's rollback of the opt-in; last, since it takes it away."""
-    installed.kubectl("delete", "-k", MANIFESTS / "base" / "opt-in")
-    with pytest.raises(LabError):
-        installed.kubectl("get", "mutatingadmissionpolicy", "placement.surgekit.dev")
+    assert marks(create(namespaces, "on", pod("marked-before"))) == ["c"]
+    namespaces.kubectl("delete", "-k", MANIFESTS / "base" / "opt-in")
+    until(lambda: marks(create(namespaces, "on", pod("any"), dry=True)) == [], "pods are no longer marked")
+    create(namespaces, "on", pod("after"))
+    for name in ("marked-before", "after"):
+        until(lambda n=name: placed(namespaces, "on", n), f"{name} is placed")  # type: ignore[misc]  # mypy cannot infer a lambda with defaults
