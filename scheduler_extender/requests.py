@@ -1,53 +1,95 @@
-"""What kube-scheduler sends: ExtenderArgs, with node names (nodeCacheCapable) or whole nodes."""
+"""What kube-scheduler sends: ExtenderArgs, with node names (nodeCacheCapable) or whole nodes.
+
+Only the fields declared here are read; each is checked while it is decoded, and whatever else a pod
+or node carries is skipped.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Required, TypedDict, cast
 
-import orjson
+import msgspec
 
 from surgekit.pods import PodError
 
-__all__ = ["ExtenderArgs", "RequestError", "parse"]
+__all__ = ["BAD_REQUEST", "ExtenderArgs", "RequestError", "parse"]
+
+Amounts = dict[str, str | int | float]
+
+
+class _Metadata(TypedDict, total=False):
+    uid: Required[str]
+    name: str
+    namespace: str
+    labels: dict[str, str] | None
+    annotations: dict[str, str] | None
+
+
+class _Resources(TypedDict, total=False):
+    requests: Amounts | None
+
+
+class _Container(TypedDict, total=False):
+    name: str
+    image: str | None
+    resources: _Resources | None
+    restartPolicy: str | None
+
+
+class _PodSpec(TypedDict, total=False):
+    schedulerName: str
+    containers: list[_Container] | None
+    initContainers: list[_Container] | None
+    resources: _Resources | None
+    overhead: Amounts | None
+
+
+class _Pod(TypedDict, total=False):
+    metadata: Required[_Metadata]
+    spec: _PodSpec | None
+
+
+class _NodeMetadata(TypedDict):
+    name: str
+
+
+class _Node(TypedDict):
+    metadata: _NodeMetadata
+
+
+class _NodeList(TypedDict, total=False):
+    items: list[_Node] | None
+
+
+class _Args(msgspec.Struct):
+    Pod: _Pod
+    NodeNames: list[str] | None = None
+    Nodes: _NodeList | None = None
 
 
 class RequestError(ValueError):
     """Not what the extender contract says; the message names the field."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtenderArgs:
+class ExtenderArgs(msgspec.Struct, frozen=True):
     pod: dict[str, Any]
     node_names: list[str]
-    nodes: dict[str, Any] | None  # the NodeList as it came, when whole nodes were sent
-
-
-def parse(body: bytes) -> ExtenderArgs:
-    try:
-        args = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise RequestError(f"body is not JSON: {error}") from error
-    if not isinstance(args, dict):
-        raise RequestError(f"body: expected an object, got {type(args).__name__}")
-    pod = args.get("Pod")
-    if not isinstance(pod, dict) or not isinstance(pod.get("metadata"), dict):
-        raise RequestError("Pod: expected a pod object with metadata")
-    if not isinstance(pod["metadata"].get("uid"), str):
-        raise RequestError("Pod.metadata.uid: expected a string")
-    names, nodes = args.get("NodeNames"), args.get("Nodes")
-    if names is not None:
-        if not isinstance(names, list) or not set(map(type, names)) <= {str}:
-            raise RequestError("NodeNames: expected a list of strings")
-        return ExtenderArgs(pod, names, None)
-    if not isinstance(nodes, dict):
-        raise RequestError("NodeNames or Nodes: one of them must be there")
-    try:
-        items = nodes.get("items") or []
-        return ExtenderArgs(pod, [n["metadata"]["name"] for n in items], nodes)
-    except (KeyError, TypeError) as error:
-        raise RequestError("Nodes.items[].metadata.name: expected a string in every item") from error
 
 
 # PodError says what is wrong inside the pod; to the caller both are a bad request.
 BAD_REQUEST = (RequestError, PodError)
+_decode = msgspec.json.Decoder(_Args).decode
+
+
+def parse(body: bytes) -> ExtenderArgs:
+    try:
+        args = _decode(body)
+    except msgspec.MsgspecError as error:
+        raise RequestError(f"body: {error}") from error
+    if args.NodeNames is not None:
+        names = args.NodeNames
+    elif args.Nodes is not None:
+        names = [node["metadata"]["name"] for node in args.Nodes.get("items") or ()]
+    else:
+        raise RequestError("body: neither NodeNames nor Nodes is there")
+    return ExtenderArgs(cast(dict[str, Any], args.Pod), names)

@@ -29,7 +29,7 @@ from surgekit.certificates import ReloadingServerContext
 from surgekit.kube import Kube
 from surgekit.latency import short_slices
 
-__all__ = ["Application", "run"]
+__all__ = ["UVICORN", "Application", "run"]
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -213,30 +213,36 @@ def _flask(extender: Extender) -> flask.Flask:
     @app.post("/filter")
     def filter_nodes() -> flask.typing.ResponseReturnValue:
         """Refuses nothing: scoring keeps autoscaler simulations true. Here for ComboFunc's planner."""
+        body = flask.request.get_data()
         try:
-            args = parse(flask.request.get_data())
+            parse(body)
         except BAD_REQUEST as error:
             return flask.jsonify(error=str(error)), 400
-        kept: dict[str, Any] = (
-            {"NodeNames": None, "Nodes": args.nodes} if args.nodes else {"NodeNames": args.node_names}
-        )
-        return flask.Response(
-            orjson.dumps(kept | {"FailedNodes": {}, "Error": ""}), content_type="application/json"
-        )
+        asked = orjson.loads(body)
+        kept = {
+            "Nodes": asked.get("Nodes"),
+            "NodeNames": asked.get("NodeNames"),
+            "FailedNodes": {},
+            "Error": "",
+        }
+        return flask.Response(orjson.dumps(kept), content_type="application/json")
 
     return app
 
 
+UVICORN: dict[str, Any] = {
+    "loop": "uvloop",
+    "http": FastLane,
+    "ws": "none",
+    "lifespan": "on",
+    "interface": "asgi3",
+    "access_log": False,
+    "proxy_headers": False,  # would wrap the application away from the fast lane
+}
+
+
 class _Worker(UvicornWorker):  # type: ignore[misc]  # gunicorn has no types
-    CONFIG_KWARGS = {  # noqa: RUF012 - uvicorn_worker's own way to configure
-        "loop": "uvloop",
-        "http": FastLane,
-        "ws": "none",
-        "lifespan": "on",
-        "interface": "asgi3",
-        "access_log": False,
-        "proxy_headers": False,  # would wrap the application away from the fast lane
-    }
+    CONFIG_KWARGS = UVICORN
 
 
 class _Gunicorn(gunicorn.app.base.BaseApplication):  # type: ignore[misc]  # gunicorn has no types
@@ -268,9 +274,7 @@ def _worker_class(settings: Settings) -> type[_Worker]:
         files = (directory / name for name in ("tls.crt", "tls.key", "ca.crt"))
         return ReloadingServerContext(*files).context
 
-    return type(
-        "Worker", (_Worker,), {"CONFIG_KWARGS": _Worker.CONFIG_KWARGS | {"ssl_context_factory": context}}
-    )
+    return type("Worker", (_Worker,), {"CONFIG_KWARGS": UVICORN | {"ssl_context_factory": context}})
 
 
 def run(settings: Settings, kubeconfig: Path | None = None) -> None:

@@ -6,7 +6,7 @@ Both the probe and the extender must agree on which pods are being created, so i
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, cast
+from typing import Any
 
 from surgekit.quantity import QuantityError, parse
 
@@ -79,66 +79,35 @@ def requests(pod: Json) -> tuple[float, float]:
     before it if that is more; pod-level requests replace the sum; a running container being shrunk
     still holds what its status says.
     """
-    spec = _mapping(pod.get("spec"), "spec")
-    held = {
-        c.get("name"): ((c.get("resources") or {}).get("requests") or {})
-        for c in (pod.get("status") or {}).get("containerStatuses") or ()
-    }
-    total = {"cpu": 0.0, "memory": 0.0}
-    for i, container in enumerate(_sequence(spec.get("containers"), "spec.containers")):
-        where = f"spec.containers[{i}]"
-        _mapping(container, where)
-        for name in total:
-            now = _request(container, name, where)
-            before = held.get(container.get("name"), {}).get(name)
-            total[name] += max(now, _amount(before, f"status of {where}", name)) if before else now
-    peak, sidecars = {"cpu": 0.0, "memory": 0.0}, {"cpu": 0.0, "memory": 0.0}
-    for i, container in enumerate(_sequence(spec.get("initContainers"), "spec.initContainers")):
-        where = f"spec.initContainers[{i}]"
-        _mapping(container, where)
-        for name in total:
-            amount = _request(container, name, where)
-            peak[name] = max(peak[name], sidecars[name] + amount)
-            if container.get("restartPolicy") == "Always":
-                sidecars[name] += amount
-    whole = (spec.get("resources") or {}).get("requests") or {}
-    overhead = spec.get("overhead") or {}
-    needed = [
-        (
-            _amount(whole[name], "spec.resources", name)
-            if name in whole
-            else max(total[name] + sidecars[name], peak[name])
-        )
-        + (_amount(overhead[name], "spec.overhead", name) if name in overhead else 0.0)
-        for name in total
-    ]
-    return needed[0] * 1000.0, needed[1]
+    return _requested(pod, "cpu") * 1000.0, _requested(pod, "memory")
 
 
-def _request(container: Json, name: str, where: str) -> float:
-    wanted = _mapping(container.get("resources"), f"{where}.resources").get("requests")
-    value = _mapping(wanted, f"{where}.resources.requests").get(name)
-    return 0.0 if value is None else _amount(value, f"{where}.resources.requests", name)
+def _requested(pod: Json, resource: str) -> float:
+    spec = pod.get("spec") or {}
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    held = {c.get("name"): _amount(c.get("resources"), resource, "status") for c in statuses}
+    total = peak = sidecars = 0.0
+    for i, container in enumerate(spec.get("containers") or ()):
+        amount = _amount(container.get("resources"), resource, f"spec.containers[{i}].resources")
+        total += max(amount, held.get(container.get("name"), 0.0))
+    for i, container in enumerate(spec.get("initContainers") or ()):
+        amount = _amount(container.get("resources"), resource, f"spec.initContainers[{i}].resources")
+        peak = max(peak, sidecars + amount)
+        if container.get("restartPolicy") == "Always":
+            sidecars += amount
+    whole = spec.get("resources")
+    if whole and resource in (whole.get("requests") or {}):
+        needed = _amount(whole, resource, "spec.resources")
+    else:
+        needed = max(total + sidecars, peak)
+    return needed + _amount({"requests": spec.get("overhead")}, resource, "spec.overhead")
 
 
-def _amount(value: Any, where: str, name: str) -> float:
+def _amount(resources: Json | None, resource: str, where: str) -> float:
+    value = ((resources or {}).get("requests") or {}).get(resource)
+    if value is None:
+        return 0.0
     try:
         return parse(value)
-    except (QuantityError, TypeError) as error:
-        raise PodError(f"{where}.{name}: {error}") from error
-
-
-def _mapping(value: Any, where: str) -> Json:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise PodError(f"{where}: expected an object, got {type(value).__name__}")
-    return cast(Json, value)
-
-
-def _sequence(value: Any, where: str) -> list[Any]:
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise PodError(f"{where}: expected a list, got {type(value).__name__}")
-    return value
+    except QuantityError as error:
+        raise PodError(f"{where}.requests.{resource}: {error}") from error

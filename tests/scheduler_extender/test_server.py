@@ -1,0 +1,248 @@
+"""The HTTP side: what is answered, what is refused, and that nothing brings it down."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import time
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scheduler_extender.server import prioritize
+from surgekit.modes import Mode
+from tests.scheduler_extender import builders
+from tests.scheduler_extender.builders import pod, request
+
+NAMES = [f"node-{i:03d}" for i in range(4)]
+
+
+def test_the_cheapest_nodes_get_the_highest_scores(serve: Any) -> None:
+    served = serve()
+    for node, count in (("node-000", 3), ("node-001", 1), ("node-003", 2)):
+        for i in range(count):
+            served.extender.state.put_pod(builders.bound(f"{node}/{i}", node), time.monotonic())
+    status, answer = served.ask("POST", "/prioritize", request(pod(), NAMES))
+    assert status == 200
+    assert answer == [
+        {"Host": "node-002", "Score": 10},
+        {"Host": "node-001", "Score": 9},
+        {"Host": "node-003", "Score": 8},
+        {"Host": "node-000", "Score": 7},
+    ]
+
+
+def test_only_the_ten_best_are_named_and_all_are_apart(serve: Any) -> None:
+    served = serve(count=500)
+    names = [f"node-{i:03d}" for i in range(500)]
+    _, answer = served.ask("POST", "/prioritize", request(pod(), names))
+    assert [a["Score"] for a in answer] == list(range(10, 0, -1))
+    assert len({a["Host"] for a in answer}) == 10
+
+
+def test_whole_nodes_are_taken_too(serve: Any) -> None:
+    body = orjson.dumps(
+        {"Pod": pod(), "Nodes": {"items": [{"metadata": {"name": n}} for n in NAMES]}, "NodeNames": None}
+    )
+    status, answer = serve().ask("POST", "/prioritize", body)
+    assert status == 200
+    assert {a["Host"] for a in answer} == set(NAMES)
+
+
+def test_unknown_nodes_are_left_out(serve: Any) -> None:
+    served = serve()
+    status, answer = served.ask("POST", "/prioritize", request(pod(), [*NAMES, "never-heard-of"]))
+    assert (status, len(answer)) == (200, 4)
+    assert served.ask("POST", "/prioritize", request(pod(uid="2"), ["never-heard-of"])) == (200, [])
+    assert "surgekit_extender_unknown_nodes_total 2.0" in served.ask("GET", "/metrics")[1]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "names"),
+    [
+        (b"", 400, "body"),
+        (b"not json", 400, "JSON is malformed"),
+        (b"[1,2]", 400, "Expected `object`"),
+        (b'{"Pod": null, "NodeNames": []}', 400, "$.Pod"),
+        (b'{"Pod": {"metadata": {"uid": 7}}, "NodeNames": []}', 400, "$.Pod.metadata.uid"),
+        (b'{"Pod": {"metadata": {}}, "NodeNames": []}', 400, "uid"),
+        (b'{"Pod": {"metadata": {"uid": "u"}}, "NodeNames": [1]}', 400, "$.NodeNames[0]"),
+        (b'{"Pod": {"metadata": {"uid": "u"}}}', 400, "neither NodeNames nor Nodes"),
+        (b'{"Pod": {"metadata": {"uid": "u"}}, "Nodes": {"items": [3]}}', 400, "$.Nodes.items[0]"),
+        (request(pod(cpu="-1"), NAMES), 400, "spec.containers[0].resources.requests.cpu"),
+        (request(pod(memory="1e300"), NAMES), 400, "spec.containers[0].resources.requests.memory"),
+        (request(pod(cpu="NaN"), NAMES), 400, "not a quantity: 'NaN'"),
+        (request(pod(containers="none"), NAMES), 400, "$.Pod.spec.containers"),
+        (b"x" * 3000, 413, "max_body_bytes"),
+    ],
+)
+def test_bad_requests_name_the_field(serve: Any, body: bytes, status: int, names: str) -> None:
+    served = serve(max_body_bytes=2048)
+    got, answer = served.ask("POST", "/prioritize", body)
+    assert got == status
+    assert names in answer["error"]
+    assert served.ask("POST", "/prioritize", request(pod(), NAMES))[0] == 200, "and it goes on serving"
+
+
+def test_the_ordinary_lane_answers_like_the_fast_one(serve: Any) -> None:
+    served = serve()
+    fast = served.ask("POST", "/prioritize", request(pod(), NAMES))
+    slow = served.ask("POST", "/prioritize", request(pod(), NAMES), Expect="100-continue")
+    assert fast == slow
+    assert served.ask("POST", "/prioritize", b"{", Expect="100-continue")[0] == 400
+    assert served.ask("GET", "/prioritize")[0] == 404
+
+
+def test_requests_written_at_once_are_answered_in_order(serve: Any) -> None:
+    served = serve()
+    body = request(pod(), NAMES)
+    head = b"POST /prioritize HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body)
+    with socket.create_connection(("127.0.0.1", served.port), timeout=5) as connection:
+        connection.sendall((head + body) * 3 + b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        answer = b""
+        while chunk := connection.recv(65536):
+            answer += chunk
+    assert answer.count(b'"Score":10') == 3
+    assert answer.endswith(b"ok")
+
+
+def test_chunked_bodies_and_closing_connections(serve: Any) -> None:
+    served = serve()
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=5)
+    body = request(pod(), NAMES)
+    connection.request(
+        "POST", "/prioritize", iter([body[:50], body[50:]]), {"Connection": "close"}, encode_chunked=True
+    )
+    answer = connection.getresponse()
+    assert answer.status == 200
+    assert answer.getheader("connection") == "close"
+    assert len(orjson.loads(answer.read())) == 4
+
+
+@pytest.mark.parametrize(
+    ("labels", "settings_", "scored"),
+    [
+        ({"surgekit.dev/placement": "enforce"}, {}, True),
+        ({"surgekit.dev/placement": "shadow"}, {}, False),
+        ({"surgekit.dev/placement": "off"}, {}, False),
+        ({"surgekit.dev/placement": "on"}, {}, False),  # not a mode: off, never on
+        ({"surgekit.dev/placement": "enforce"}, {"mode": "shadow"}, False),
+        ({"surgekit.dev/placement": "enforce"}, {"mode": "off"}, False),
+    ],
+)
+def test_modes(serve: Any, labels: dict[str, str], settings_: dict[str, str], scored: bool) -> None:
+    served = serve(**{k: Mode(v) for k, v in settings_.items()})
+    status, answer = served.ask("POST", "/prioritize", request(pod(labels=labels), NAMES))
+    assert (status, bool(answer)) == (200, scored)
+    assert served.extender.state.counts["presumed"] == int(scored)
+
+
+def test_shadow_records_what_it_would_have_said(serve: Any) -> None:
+    served = serve()
+    body = request(pod(labels={"surgekit.dev/placement": "shadow"}), NAMES)
+    assert served.ask("POST", "/prioritize", body) == (200, [])
+    status, said = served.ask("GET", "/explain?pod=shop/web-1")
+    assert status == 200
+    assert (said["mode"], said["valid"], len(said["candidates"])) == ("shadow", True, 4)
+
+
+def test_explain_shows_the_terms_of_the_cost(serve: Any) -> None:
+    served = serve()
+    served.extender.state.put_pod(builders.bound("other", "node-000", cpu=4000), time.monotonic())
+    served.ask("POST", "/prioritize", request(pod(annotations={"surgekit.dev/price-weight": "2"}), NAMES))
+    served.extender.state.put_pod(builders.bound("uid-1", "node-003"), time.monotonic())
+    _, said = served.ask("GET", "/explain?pod=shop/web-1")
+    assert said["bound_to"] == "node-003"
+    assert (said["price_weight"], said["nodes_offered"], said["nodes_known"]) == (2.0, 4, 4)
+    assert said["inputs_age_s"].keys() == {"nodes", "pods", "namespaces"}
+    worst = said["candidates"][-1]
+    assert (worst["node"], worst["creating"], worst["score"]) == ("node-000", 2, 7)
+    for c in said["candidates"]:
+        assert c["scaling_s"] == pytest.approx(c["tau_create_s"] * c["creating"] + c["image_pull_s"])
+        assert c["resource_price"] == pytest.approx(c["cpu_price"] * 0.25 + c["memory_price"] * 0.5)
+        assert c["cost"] == pytest.approx(c["scaling_s"] + 2.0 * c["resource_price"])
+    assert served.ask("GET", "/explain?pod=shop/unknown")[0] == 404
+    assert served.ask("GET", "/explain?pod=nonsense")[0] == 400
+
+
+def test_unusable_annotations_are_ignored_and_the_pod_is_still_scored(serve: Any) -> None:
+    served = serve()
+    for text in ("NaN", "-1", "many", "1e999"):
+        body = request(pod(uid=text, annotations={"surgekit.dev/price-weight": text}), NAMES)
+        status, answer = served.ask("POST", "/prioritize", body)
+        assert (status, len(answer)) == (200, 4)
+        assert served.ask("GET", "/explain?pod=shop/web-1")[1]["price_weight"] == 1.0
+
+
+def test_stale_inputs_mean_neutral_scores_and_not_ready(serve: Any) -> None:
+    served = serve()
+    assert served.ask("GET", "/readyz")[0] == 200
+    served.extender.sources._watches["pods"]._last_contact_s -= 3600
+    assert served.ask("POST", "/prioritize", request(pod(), NAMES)) == (200, [])
+    assert served.ask("GET", "/readyz")[0] == 503
+    assert served.ask("GET", "/livez") == (200, "ok"), "stale is not broken: no restart"
+    assert "no word of pods" in served.ask("GET", "/explain?pod=shop/web-1")[1]["reason"]
+
+
+def test_filter_refuses_no_node_in_either_form(serve: Any) -> None:
+    served = serve()
+    status, answer = served.ask("POST", "/filter", request(pod(), NAMES))
+    assert (status, answer["NodeNames"], answer["Error"]) == (200, NAMES, "")
+    items = {"items": [{"metadata": {"name": n}} for n in NAMES]}
+    answer = served.ask("POST", "/filter", orjson.dumps({"Pod": pod(), "Nodes": items}))[1]
+    assert answer["Nodes"] == items
+    assert served.ask("POST", "/filter", b"{}")[0] == 400
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=20),
+    lambda children: (
+        st.lists(children, max_size=4) | st.dictionaries(st.text(max_size=10), children, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+FIELDS = (
+    "metadata spec status containers resources requests cpu labels annotations uid image initContainers "
+    "overhead containerStatuses namespace surgekit.dev/placement"
+).split()
+
+
+@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    path=st.lists(st.sampled_from(FIELDS), min_size=1, max_size=5),
+    value=json_values,
+)  # fmt: skip
+def test_a_pod_with_anything_anywhere_is_answered_or_refused(path: list[str], value: Any) -> None:
+    """Fuzz: any JSON value at any place of an otherwise good pod."""
+    target: Any = (mangled := pod())
+    for step in path[:-1]:
+        if isinstance(target, list):
+            target = target[0] if target else {}
+        if not isinstance(target, dict):
+            break
+        target = target.setdefault(step, {})
+    if isinstance(target, list) and target:
+        target[0] = value
+    elif isinstance(target, dict):
+        target[path[-1]] = value
+    status, answer = prioritize(FUZZED, request(mangled, NAMES))
+    assert status in (200, 400)
+    assert isinstance(orjson.loads(answer), list if status == 200 else dict)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=200) | json_values.map(orjson.dumps))
+def test_any_body_at_all_is_answered_or_refused(body: bytes) -> None:
+    assert prioritize(FUZZED, body)[0] in (200, 400)
+
+
+FUZZED = builders.extender(max_input_age_s=3600.0)

@@ -1,0 +1,70 @@
+"""Every error names the key and the value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scheduler_extender.settings import Settings
+from surgekit.modes import Mode
+from surgekit.quantity import QuantityError, parse
+from surgekit.settings import SettingsError, describe, load
+
+
+def test_file_then_environment_then_given(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("price_weight: 2\nprice_swing: 0.25\nmode: shadow\nclient_names: [a, b]\n")
+    made = load(Settings, file, {"SURGEKIT_PRICE_WEIGHT": "3", "HOME": "/"}, price_swing=0.75)
+    assert (made.price_weight, made.price_swing, made.mode) == (3.0, 0.75, Mode.SHADOW)
+    assert made.client_names == ("a", "b")
+    assert made.presume_s == Settings().presume_s
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        ("price_weight: .nan", ["price_weight", "nan"]),
+        ("price_weight: -1", ["price_weight", "-1"]),
+        ("price_swing: 1.5", ["price_swing", "1.5"]),
+        ("price_swing: much", ["price_swing", "'much'"]),
+        ("max_body_bytes: 10.5", ["max_body_bytes", "10.5"]),
+        ("mode: on", ["mode", "off, shadow, enforce"]),
+        ("mod: shadow", ["mod", "known:"]),
+        ("- a\n- b", ["keys and values"]),
+        ("a: [", ["cannot be read"]),
+    ],
+)
+def test_bad_settings_name_key_and_value(tmp_path: Path, content: str, names: list[str]) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(content)
+    with pytest.raises(SettingsError) as raised:
+        load(Settings, file, {})
+    for name in names:
+        assert name in str(raised.value)
+
+
+def test_bad_environment_names_the_key() -> None:
+    with pytest.raises(SettingsError, match="presume_s: 'soon' is not a number"):
+        load(Settings, None, {"SURGEKIT_PRESUME_S": "soon"})
+
+
+def test_every_setting_is_described() -> None:
+    for key, default, meaning in describe(Settings):
+        assert key
+        assert default
+        assert len(meaning) > 10
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("250m", 0.25), ("1.5Gi", 1.5 * 2**30), ("2k", 2000), ("1e3", 1000), (7, 7), ("0", 0), ("100u", 1e-4)],
+)
+def test_quantities(text: str | int, value: float) -> None:
+    assert parse(text) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.2.3", "1 Gi", "Gi", "0x10", "NaN", "inf", "1e999", "3E"])
+def test_what_is_no_quantity(text: str) -> None:
+    with pytest.raises(QuantityError):
+        parse(text)
