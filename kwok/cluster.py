@@ -26,6 +26,24 @@ _TIMED = {"pod-create", "pod-ready", "pod-resize"}
 _INSTANT = {"pod-ready-instant", "pod-resize-instant"}
 _NAME = "lab"
 _TOKEN_S = 24 * 3600
+_API = "config.kwok.x-k8s.io/v1alpha1"
+_KWOKCTL = {"apiVersion": _API, "kind": "KwokctlConfiguration", "options": {"bindAddress": "127.0.0.1"}}
+# KWOK plays 4 stages at a time by default; a burst of pods would wait for KWOK, not for its nodes. A
+# KwokConfiguration drops KWOK's other defaults (knative-on-kwok.md, 2a), so all are written out.
+_KWOK = {
+    "apiVersion": _API,
+    "kind": "KwokConfiguration",
+    "options": {
+        "podPlayStageParallelism": 32,
+        "nodePlayStageParallelism": 4,
+        "nodeLeaseParallelism": 4,
+        "podsOnNodeSyncParallelism": 1,
+        "enablePodsOnNodeSyncListPager": True,
+        "enablePodsOnNodeSyncStreamWatch": False,
+        "enableDebuggingHandlers": False,
+        "cidr": "10.0.0.0/24",
+    },
+}
 
 
 def stage_files(instant_pods: bool) -> list[Path]:
@@ -41,13 +59,8 @@ def create(directory: Path, binaries: Binaries, instant_pods: bool) -> Path:
     change its configuration while the cluster lives.
     """
     config, kubeconfig = directory / "kwokctl.yaml", directory / "kubeconfig"
-    # A KwokConfiguration document here would drop kwok's own defaults (knative-on-kwok.md, 2a).
-    options = {
-        "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
-        "kind": "KwokctlConfiguration",
-        "options": {"bindAddress": "127.0.0.1"},
-    }
-    documents = [file.read_text() for file in stage_files(instant_pods)] + [yaml.safe_dump(options)]
+    documents = [file.read_text() for file in stage_files(instant_pods)]
+    documents += [yaml.safe_dump(options) for options in (_KWOKCTL, _KWOK)]
     config.write_text("---\n".join(documents))
     path = binaries.path
     argv: list[str | Path] = [

@@ -9,7 +9,7 @@ from typing import Any
 
 from surgekit.kube import ApiError, Kube
 
-__all__ = ["create_pods", "delete_namespace", "delete_pods", "pod"]
+__all__ = ["create_pods", "delete_namespace", "delete_pods", "pod", "wait_for_account"]
 
 _AT_ONCE = 8
 
@@ -43,13 +43,13 @@ def create_pods(
     """Create pods in parallel; their names."""
     path = f"/api/v1/namespaces/{namespace}/pods"
     names = [f"{prefix}-{i:05d}" for i in range(count)]
-    _wait_for_account(kube, namespace)
+    wait_for_account(kube, namespace)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(lambda name: kube.create(path, pod(name, cpu, memory, **rest)), names))
     return names
 
 
-def _wait_for_account(kube: Kube, namespace: str, timeout_s: float = 30.0) -> None:
+def wait_for_account(kube: Kube, namespace: str, timeout_s: float = 30.0) -> None:
     """Admission refuses pods until the controller manager has made the namespace's default account."""
     deadline_s = time.monotonic() + timeout_s
     while True:

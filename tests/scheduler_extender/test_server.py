@@ -210,10 +210,11 @@ json_values = st.recursive(
 )
 
 
-FIELDS = (
-    "metadata spec status containers resources requests cpu labels annotations uid image initContainers "
-    "overhead containerStatuses namespace surgekit.dev/placement"
-).split()
+FIELDS = [
+    *("metadata", "spec", "status", "containers", "resources", "requests", "cpu", "labels", "annotations"),
+    *("uid", "image", "initContainers", "overhead", "containerStatuses", "namespace"),
+    "surgekit.dev/placement",
+]
 
 
 @settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -1,0 +1,124 @@
+"""The workload of `surgekit bench placement` and of the demo: committed before any policy ran on it.
+
+A cluster in use: every node holds residents that take a share of it, and now and then creates another
+container, as nodes of a serverless platform do (fig. 3); that is all a probe can learn from. Then a
+function scales out. All of it is drawn from the seed, and both arms of a round get the same draw.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from kwok.pods import pod
+from surgekit.kube import ApiError, Kube
+
+__all__ = ["Background", "Workload", "fragments", "residents", "scale_out"]
+
+BACKGROUND, SURGE = "background", "surge"
+
+
+@dataclass(frozen=True)
+class Workload:
+    nodes: int = 16
+    node_cpu: str = "8"
+    node_memory: str = "16Gi"
+    tau_create_s: float = 0.5
+    replicas: int = 200
+    cpu_millicores: int = 250
+    memory_mib: int = 512
+    resident_share: tuple[float, float] = (0.15, 0.45)  # of a node's cpu, uniformly
+    creations_every_s: float = 4.0  # on each node, on average (exponential gaps)
+    lifetime_s: float = 8.0  # of what is created so
+    warm_up_s: float = 45.0  # of background before the scale-out
+
+
+def residents(kube: Kube, nodes: Sequence[str], workload: Workload, seed: int) -> None:
+    """Pods of 100 to 900 millicores with two MiB of memory a millicore, bound where they are."""
+    draw = random.Random(f"residents/{seed}")
+    pods: list[dict[str, Any]] = []
+    for node in nodes:
+        room = int(float(workload.node_cpu) * 1000 * draw.uniform(*workload.resident_share))
+        while room >= 100:
+            size = min(room, draw.randrange(100, 1000, 100))
+            room -= size
+            name = f"resident-{len(pods):04d}"
+            pods.append(pod(name, f"{size}m", f"{2 * size}Mi", nodeName=node))
+    _create(kube, pods)
+
+
+class Background:
+    """Containers created on the nodes by somebody else, until stopped."""
+
+    def __init__(self, kube: Kube, nodes: Sequence[str], workload: Workload, seed: int) -> None:
+        self._kube, self._nodes, self._workload = kube, nodes, workload
+        self._draw = random.Random(f"background/{seed}")
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="background", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join(30)
+
+    def _run(self) -> None:
+        number = 0
+        gap_s = self._workload.creations_every_s / len(self._nodes)
+        with ThreadPoolExecutor(4) as pool:
+            while not self._stopping.wait(self._draw.expovariate(1 / gap_s)):
+                name, node = f"churn-{number:05d}", self._draw.choice(self._nodes)
+                number += 1
+                pool.submit(_create, self._kube, [pod(name, "50m", "64Mi", nodeName=node)])
+                timer = threading.Timer(self._workload.lifetime_s, _delete, [self._kube, name])
+                timer.daemon = True
+                timer.start()
+
+
+def scale_out(kube: Kube, workload: Workload, name: str = "function") -> None:
+    """A Deployment that goes from nothing to all its replicas at once."""
+    template = pod(name, f"{workload.cpu_millicores}m", f"{workload.memory_mib}Mi")
+    template["metadata"] = {"labels": {"app": name}}
+    kube.create(
+        f"/apis/apps/v1/namespaces/{SURGE}/deployments",
+        {
+            "metadata": {"name": name},
+            "spec": {
+                "replicas": workload.replicas,
+                "selector": {"matchLabels": {"app": name}},
+                "template": {k: template[k] for k in ("metadata", "spec")},
+            },
+        },
+    )
+
+
+def fragments(
+    free: dict[str, tuple[float, float]], cpu_millicores: float, memory_bytes: float
+) -> dict[str, float]:
+    """Free capacity in pieces too small for the next such pod: cores, and its share of all free cores.
+
+    A node's free capacity counts as a fragment as far as it is left over after as many of these pods
+    as still fit there.
+    """
+    total = left_over = 0.0
+    for cpu, memory in free.values():
+        fitting = max(0, int(min(cpu // cpu_millicores, memory // memory_bytes)))
+        total += max(cpu, 0.0)
+        left_over += max(cpu, 0.0) - fitting * cpu_millicores
+    return {"cores": round(left_over / 1000, 3), "share": round(left_over / total, 4) if total else 0.0}
+
+
+def _create(kube: Kube, pods: list[dict[str, Any]]) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda p: kube.create(f"/api/v1/namespaces/{BACKGROUND}/pods", p), pods))
+
+
+def _delete(kube: Kube, name: str) -> None:
+    try:
+        kube.delete(f"/api/v1/namespaces/{BACKGROUND}/pods/{name}")
+    except ApiError as error:
+        if error.code != 404:
+            raise
