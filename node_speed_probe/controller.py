@@ -71,11 +71,13 @@ class Probe:
         self._lease.stop()
 
     def alive(self, now_s: float) -> bool:
-        """Whether a restart would not help."""
+        """Whether every thread does its work; a fault nobody foresaw ends one, and a restart mends it."""
         if self.settings.mode is Mode.OFF:
             return True
         overdue_s = now_s - self.snapshot.taken_s - self.settings.publish_interval_s
-        return self._thread.is_alive() and (overdue_s < _STUCK_S or self.snapshot.taken_s < 0)
+        measures = self._thread.is_alive() and (overdue_s < _STUCK_S or self.snapshot.taken_s < 0)
+        publishes = self._publisher.alive and self._lease.alive
+        return measures and (publishes or self.settings.mode is not Mode.ENFORCE)
 
     def not_ready(self, now_s: float) -> str:
         """What is missing; empty when ready."""
@@ -120,7 +122,7 @@ def web(probe: Probe) -> flask.Flask:
 
     @app.get("/livez")
     def livez() -> flask.typing.ResponseReturnValue:
-        return ("ok", 200) if probe.alive(time.monotonic()) else ("the ledger's thread is stuck", 500)
+        return ("ok", 200) if probe.alive(time.monotonic()) else ("a thread has ended or is stuck", 500)
 
     @app.get("/readyz")
     def readyz() -> flask.typing.ResponseReturnValue:

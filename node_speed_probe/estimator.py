@@ -7,6 +7,8 @@
 - Robust: samples are clipped to the weighted median times or over `outlier_factor`. One wild value moves
   the estimate by a bounded share; several in a row move the median, and then they are the truth.
 - Shrunk: the prior (the median of the peers) counts as `prior_samples`; a node never seen has the prior.
+  A node's speed is volatile and like nodes are alike in the long run (fig. 3): so how much it differs from
+  its peers is believed half after a `half_life_s` in which nothing was seen of it.
 - Before the end: a creation already beyond the estimate counts as a sample at its present value, so a
   node that stalls is noticed although it completes nothing.
 """
@@ -16,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 from node_speed_probe.model import Reason, Sample, Unfinished
@@ -30,7 +33,7 @@ SAMPLES_KEPT = 64  # one after the other 24 would do (2^-8); a burst has its mea
 _DECAY = 2.0 ** (-1.0 / _HALF_LIFE_CONTAINERS)
 # Scatter assumed of a single sample until several have shown theirs.
 _ASSUMED_VARIATION = 0.5
-# A single sample two half-lives old: from here on the estimate says more about the peers.
+# Two half-lives: from here on an estimate says more about the peers.
 _STALE_BELOW = 0.25
 
 
@@ -84,42 +87,52 @@ def estimate_tau(
 def recent_mean_s(samples: Sequence[Sample], settings: Settings, now_s: float) -> float | None:
     """The robust mean alone, with no prior; None without samples."""
     weighted = _weigh(samples, settings, now_s)
-    return _mean(_clip(weighted, weighted, settings.outlier_factor)) if weighted else None
+    return _mean(_clip(weighted, weighted, settings.outlier_factor)) if any(w for _, w in weighted) else None
 
 
 def _estimate(samples: Sequence[Sample], prior: Prior, settings: Settings, now_s: float) -> Tau:
     weighted = _weigh(samples, settings, now_s)
-    if not weighted:
+    total = sum(w for _, w in weighted)
+    if not total:
         return Tau(prior.tau_s, prior.rel_error, Reason.STALE if samples else prior.reason)
-    # How much is known fades with age only: recent samples replace older ones, they do not void them.
-    known = sum(_age_weight(s, settings, now_s) * s.containers for s in samples)
-    believed = [*weighted, (prior.tau_s, settings.prior_samples)]
-    clipped = _clip(weighted, believed, settings.outlier_factor)
+    clipped = _clip(weighted, [*weighted, (prior.tau_s, settings.prior_samples)], settings.outlier_factor)
     mean_s = _mean(clipped)
-    own_share = known / (known + settings.prior_samples)
+    fresh = max(_age_weight(s, settings, now_s) for s in samples)
+    known = sum(s.containers for s in samples)
+    own_share = fresh * known / (known + settings.prior_samples)
     value_s = own_share * mean_s + (1.0 - own_share) * prior.tau_s
 
-    total = sum(w for _, w in clipped)
-    variance = sum(w * (v / mean_s - 1.0) ** 2 for v, w in clipped) + _ASSUMED_VARIATION**2
-    variation = math.sqrt(variance / (total + 1.0))
+    squares = sum(w * (v / mean_s - 1.0) ** 2 for v, w in clipped)
+    variation = math.sqrt((squares + _ASSUMED_VARIATION**2) / (total + 1.0))
     own_error = variation * math.sqrt(sum(w * w for _, w in clipped)) / total
-    rel_error = math.hypot(own_share * own_error * mean_s, (1.0 - own_share) * prior.rel_error * prior.tau_s)
-    return Tau(value_s, rel_error / value_s, Reason.MEASURED if known >= _STALE_BELOW else Reason.STALE)
+    error_s = math.hypot(own_share * own_error * mean_s, (1.0 - own_share) * prior.rel_error * prior.tau_s)
+    return Tau(value_s, error_s / value_s, Reason.MEASURED if fresh >= _STALE_BELOW else Reason.STALE)
 
 
 def _weigh(samples: Sequence[Sample], settings: Settings, now_s: float) -> list[tuple[float, float]]:
-    """(value, weight), newest first; a sample of m containers weighs as m samples."""
-    weighted = []
+    """(value, weight), newest first.
+
+    Samples that as many containers were begun after form a generation. Whatever came in bursts or one by
+    one, all that 5 containers were begun after has 2^(-5/3) of the weight; containers of one generation
+    share theirs evenly.
+    """
+    generations: dict[int, list[Sample]] = {}
     by_start = sorted(samples, key=lambda s: -s.began_s)
-    begun_after, replaced_by = 0, 0
+    begun_after, containers = 0, 0
     for sample in reversed(samples):
         # In this order the samples that began after this one's end only grow in number.
         while begun_after < len(by_start) and by_start[begun_after].began_s >= sample.ended_s:
-            replaced_by += by_start[begun_after].containers
+            containers += by_start[begun_after].containers
             begun_after += 1
-        weight = sample.containers * _age_weight(sample, settings, now_s) * _DECAY**replaced_by
-        if weight > 1e-12:
-            weighted.append((sample.tau_s, weight))
+        generations.setdefault(containers, []).append(sample)
+    end = containers + sum(s.containers for s in generations.get(containers, ()))
+    weighted = []
+    for rank, older in pairwise([*generations, end]):
+        size = sum(s.containers for s in generations[rank])
+        each = (_DECAY**rank - _DECAY**older) / (1.0 - _DECAY) / size
+        weighted += [
+            (s.tau_s, each * s.containers * _age_weight(s, settings, now_s)) for s in generations[rank]
+        ]
     return weighted
 
 

@@ -31,8 +31,6 @@ __all__ = ["Ledger", "Snapshot"]
 
 _RESIZES_KEPT = 8
 _PULLS_KEPT = 10
-# What was published before a restart is worth a few samples: the next ones decide.
-_REMEMBERED_CONTAINERS = 3
 
 
 @dataclass(slots=True)
@@ -92,7 +90,7 @@ class Ledger:
         """What an earlier life published of a node, to go on from until new samples outweigh it."""
         record = self._nodes.setdefault(node, _Record())
         if not record.samples and samples > 0:
-            record.samples.append(replace(last, containers=min(samples, _REMEMBERED_CONTAINERS)))
+            record.samples.append(replace(last, containers=samples))
         record.pulls = {p.image: p for p in reversed(pulls)} | record.pulls
 
     def snapshot(self, now_s: float) -> Snapshot:

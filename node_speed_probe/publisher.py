@@ -60,6 +60,10 @@ class Publisher:
         if self._thread.is_alive():
             self._thread.join(timeout=5.0)
 
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
     def _run(self) -> None:
         failures = 0
         while not self._stopping.is_set():
@@ -69,7 +73,7 @@ class Publisher:
                 self._published = None
                 continue
             try:
-                self._round()
+                self.round()
                 failures = 0
             except (ApiError, KubeUnreachable) as error:
                 # Overloaded (429, 5xx), not allowed or not installed yet: writing on would not help.
@@ -77,7 +81,8 @@ class Publisher:
                 self._writes.labels("failed").inc()
                 log.warning("publishing pauses", error=str(error), failures=failures)
 
-    def _round(self) -> None:
+    def round(self) -> None:
+        """Write what is worth it, within the budget of one interval."""
         if self._published is None:
             self._published = read_all(self._kube)
         estimates = self._snapshot().estimates

@@ -17,8 +17,9 @@ class Settings:
         "off (nothing is watched), shadow (measures, exports metrics) or enforce (publishes too)",
     )
     half_life_s: float = setting(
-        300.0, "seconds after which a sample counts half", minimum=1.0, maximum=86400.0
-    )
+        120.0, "seconds after which a sample, and a node's difference from its peers, counts half",
+        minimum=1.0, maximum=86400.0,
+    )  # fmt: skip
     outlier_factor: float = setting(
         4.0, "a sample counts at most this many times the median, and at least the median over it",
         minimum=1.5, maximum=100.0,

@@ -48,6 +48,11 @@ class Lease:
     def held(self) -> bool:
         return time.monotonic() - self._renewed_s < _TRUSTED_S
 
+    @property
+    def alive(self) -> bool:
+        """Whether it is still trying."""
+        return self._thread.is_alive()
+
     def stop(self) -> None:
         """Stop holding, and let the next one in at once."""
         self._stopping.set()

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from node_simulator import Arrival, simulate
 
 from node_speed_probe.creations import CreationTracker
 from node_speed_probe.model import (
@@ -22,6 +21,7 @@ from node_speed_probe.model import (
     Sample,
     Stage,
 )
+from tests.node_speed_probe.node_simulator import Arrival, simulate
 
 TAUS_S = st.floats(0.05, 20.0)
 TIMES_S = st.floats(0.0, 60.0).map(lambda s: round(s, 3))

@@ -41,6 +41,12 @@ def test_what_is_believed(taus_s: list[float], low: float, high: float) -> None:
     assert low <= tau(taus_s).value_s <= high
 
 
+def test_a_change_is_believed_as_soon_after_one_large_burst() -> None:
+    burst = [Sample(0.0, 20.0, 1.0)] * 40
+    slow = [Sample(20.0 + 3 * i, 23.0 + 3 * i, 3.0) for i in range(5)]
+    assert 2.25 <= estimate_tau(burst + slow, (), PEERS, SETTINGS, 35.0).value_s <= 3.0
+
+
 @pytest.mark.parametrize("before", range(2, 25))
 @pytest.mark.parametrize("outlier_s", [10.0, 1e3, 1e9])
 def test_one_outlier_does_not_double_the_estimate(before: int, outlier_s: float) -> None:
