@@ -53,12 +53,19 @@ class Lab:
         self._ports_given: set[int] = set()
 
     @classmethod
-    def up(cls, name: str, instant_pods: bool = False) -> Lab:
-        """Bring up a lab that outlives this process.
+    def up(cls, name: str, instant_pods: bool = False, prepare: Callable[[Lab], object] | None = None) -> Lab:
+        """Bring up a lab that outlives this process, once `prepare(lab)` is through.
 
         With `instant_pods` pods are Ready as soon as they are bound and no node model is needed.
         """
         lab, watchdog = cls._create(name, instant_pods)
+        try:
+            if prepare:
+                prepare(lab)
+        except BaseException:
+            lab.down()
+            watchdog.dismiss("down")
+            raise
         watchdog.dismiss("ready")
         return lab
 
@@ -211,6 +218,9 @@ class Lab:
             "--kubeconfig", self.kubeconfig, "--scenario", file, "--ready-file", ready,
         ]  # fmt: skip
         return self.start(NODE_MODEL, argv, ready=ready.exists)
+
+    def stop_node_model(self) -> None:
+        self.stop(NODE_MODEL)
 
     @property
     def scenario(self) -> Scenario:

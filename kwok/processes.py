@@ -23,6 +23,7 @@ __all__ = ["Process", "Processes", "marked_environment", "take_down"]
 
 _MARK = "SURGEKIT_LAB"
 _GRACE_S = 5.0  # between asking a process to end and ending it
+_PATIENCE_S = 60.0  # with processes that even SIGKILL does not end: stuck in the kernel, or not ours
 _PROC = Path("/proc")
 # Ours to wait for, or they stay as zombies; kept past the object that started them, as they may live on.
 _children: dict[int, subprocess.Popen[bytes]] = {}
@@ -139,16 +140,17 @@ def marked_environment(directory: Path, extra: Mapping[str, str] | None = None) 
 
 def take_down(directory: Path) -> None:
     """End every process of the lab in `directory` and remove it; works on half a lab too."""
-    deadline_s = time.monotonic() + _GRACE_S
-    how = signal.SIGTERM
+    start_s = time.monotonic()
     while pids := _pids_of(directory):
+        waited_s = time.monotonic() - start_s
+        if waited_s > _PATIENCE_S:
+            raise ProcessError(f"processes of {directory} cannot be ended: {pids}")
+        how = signal.SIGTERM if waited_s < _GRACE_S else signal.SIGKILL
         for pid in pids:
             _signal(pid, how)
         _reap()
         # A process in the middle of starting another may slip by one round, never by all.
         time.sleep(0.05)
-        if time.monotonic() > deadline_s:
-            how = signal.SIGKILL
     shutil.rmtree(directory, ignore_errors=True)
 
 

@@ -52,16 +52,15 @@ def up(
     console = Console(stderr=True, soft_wrap=True)
     started_s = time.monotonic()
     with console.status("control plane") as status:
-        lab = Lab.up(name)
-        try:
+
+        def prepare(lab: Lab) -> None:
             status.update(f"{nodes} nodes")
             plan = Plan(tuple(lab.add_nodes(nodes)), seed)
             for part, start in PARTS:
                 status.update(part)
                 start(lab, plan)
-        except BaseException:
-            lab.down()
-            raise
+
+        lab = Lab.up(name, prepare=prepare)
     if as_json:
         sys.stdout.write(json.dumps(asdict(_look(name)), default=str) + "\n")
         return
