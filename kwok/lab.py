@@ -25,7 +25,7 @@ from typing import Any
 import yaml
 
 from kwok import cluster, nodes
-from kwok.binaries import Binaries
+from kwok.binaries import CORE, Binaries
 from kwok.errors import LabError
 from kwok.places import labs_directory
 from kwok.processes import Process, Processes, take_down
@@ -97,7 +97,8 @@ class Lab:
     def _create(cls, name: str, instant_pods: bool) -> tuple[Lab, Watchdog]:
         directory = _directory(name)
         binaries = Binaries()
-        binaries.path("kwokctl"), binaries.path("kube-apiserver")
+        for group in CORE:  # a build may take minutes: before there is anything to watch over
+            binaries.directory(group)
         directory.parent.mkdir(parents=True, exist_ok=True)
         try:
             directory.mkdir()
