@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import base64
-import fcntl
 import json
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,7 @@ import yaml
 
 from kwok.binaries import Binaries
 from kwok.errors import ClusterError
+from kwok.ports import free_ports
 from kwok.processes import marked_environment
 from surgekit.kube import Kube
 
@@ -27,7 +25,9 @@ _INSTANT = {"pod-ready-instant", "pod-resize-instant"}
 _NAME = "lab"
 _TOKEN_S = 24 * 3600
 _API = "config.kwok.x-k8s.io/v1alpha1"
-_KWOKCTL = {"apiVersion": _API, "kind": "KwokctlConfiguration", "options": {"bindAddress": "127.0.0.1"}}
+_READY_S = 90  # of a control plane that takes 3 s on idle cores
+# Left to itself kwokctl takes the first ports that are free; two labs coming up at once would share them.
+_PORTS = ("etcdPort", "etcdPeerPort", "kubeApiserverPort", "kubeControllerManagerPort", "kwokControllerPort")
 # KWOK plays 4 stages at a time by default; a burst of pods would wait for KWOK, not for its nodes. A
 # KwokConfiguration drops KWOK's other defaults (knative-on-kwok.md, 2a), so all are written out.
 _KWOK = {
@@ -60,12 +60,15 @@ def create(directory: Path, binaries: Binaries, instant_pods: bool) -> Path:
     """
     config, kubeconfig = directory / "kwokctl.yaml", directory / "kubeconfig"
     documents = [file.read_text() for file in stage_files(instant_pods)]
-    documents += [yaml.safe_dump(options) for options in (_KWOKCTL, _KWOK)]
+    ports = dict(zip(_PORTS, free_ports(len(_PORTS)), strict=True))
+    options = {"bindAddress": "127.0.0.1", **ports}
+    documents.append(yaml.safe_dump({"apiVersion": _API, "kind": "KwokctlConfiguration", "options": options}))
+    documents.append(yaml.safe_dump(_KWOK))
     config.write_text("---\n".join(documents))
     path = binaries.path
     argv: list[str | Path] = [
         path("kwokctl"), "--config", config, "--name", _NAME, "create", "cluster", "--runtime", "binary",
-        "--kubeconfig", kubeconfig, "--wait", "120s",
+        "--kubeconfig", kubeconfig, "--wait", f"{_READY_S}s", "--timeout", f"{_READY_S}s",
         "--disable", "kube-scheduler",
         "--disable-qps-limits", "--kube-authorization", "--kube-admission",
         # The default, 10.0.0.0/24, overlaps the pods' addresses (`kwok.nodes`).
@@ -80,29 +83,35 @@ def create(directory: Path, binaries: Binaries, instant_pods: bool) -> Path:
         "--kube-scheduler-binary", path("kube-scheduler"),
         "--kwok-controller-binary", path("kwok"),
     ]  # fmt: skip
-    with _one_at_a_time(directory.parent):
-        done = subprocess.run(
-            argv,
-            env=marked_environment(directory, {"KWOK_WORKDIR": str(directory / "kwok")}),
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=180,
-        )  # fmt: skip
+    done = subprocess.run(
+        argv,
+        env=marked_environment(directory, {"KWOK_WORKDIR": str(directory / "kwok")}),
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
     (directory / "logs").mkdir(exist_ok=True)
     (directory / "logs" / "kwokctl.log").write_text(done.stdout + done.stderr)
-    # kwokctl ends with 0 when waiting for readiness failed: ask the API server itself.
+    # kwokctl ends with 0 also when waiting for readiness failed.
     if done.returncode != 0 or "Failed to wait" in done.stderr:
-        raise ClusterError(f"kwokctl create cluster failed:\n{_messages(done.stderr)}")
-    for log in (directory / "kwok" / "clusters" / _NAME / "logs").glob("*.log"):
+        raise ClusterError(
+            f"kwokctl create cluster failed:\n{_messages(done.stderr)}\n{_last_words(directory)}"
+        )
+    for log in _component_logs(directory):
         (directory / "logs" / log.name).symlink_to(log)
     kubeconfig.chmod(0o600)
     return kubeconfig
 
 
-@contextmanager
-def _one_at_a_time(labs: Path) -> Iterator[None]:
-    """kwokctl looks for free ports before its parts take them: two at once would pick the same."""
-    with (labs / ".create.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def _last_words(directory: Path) -> str:
+    """The directory goes with the lab: what its parts said last must be in the error."""
+    tails = []
+    for log in sorted(_component_logs(directory)):
+        lines = log.read_text(errors="replace").splitlines()[-3:]
+        tails += [f"{log.stem}: {line[:300]}" for line in lines]
+    return "\n".join(tails)
+
+
+def _component_logs(directory: Path) -> list[Path]:
+    return list((directory / "kwok" / "clusters" / _NAME / "logs").glob("*.log"))
 
 
 def _messages(log: str) -> str:

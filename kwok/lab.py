@@ -7,10 +7,8 @@ everything of a lab is in its directory and on ports of its own.
 from __future__ import annotations
 
 import json
-import random
 import re
 import secrets
-import socket
 import ssl
 import subprocess
 import sys
@@ -28,6 +26,7 @@ from kwok import cluster, nodes
 from kwok.binaries import CORE, Binaries
 from kwok.errors import LabError
 from kwok.places import labs_directory
+from kwok.ports import free_ports
 from kwok.processes import Process, Processes, take_down
 from kwok.scenario import Scenario
 from kwok.watchdog import Watchdog
@@ -255,18 +254,11 @@ class Lab:
             time.sleep(0.05)
 
     def free_port(self) -> int:
-        """A port nobody listens on, outside the range the kernel gives to outgoing connections."""
-        while True:
-            port = random.randrange(20_000, 30_000)
-            if port in self._ports_given:
-                continue
-            with socket.socket() as probe:
-                try:
-                    probe.bind(("127.0.0.1", port))
-                except OSError:
-                    continue
-            self._ports_given.add(port)
-            return port
+        """A port nobody listens on, and that this lab was not given before."""
+        while (port := free_ports(1)[0]) in self._ports_given:
+            pass
+        self._ports_given.add(port)
+        return port
 
 
 def _directory(name: str) -> Path:

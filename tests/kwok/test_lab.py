@@ -146,6 +146,26 @@ def test_labs_side_by_side_and_the_command_line(own_labs: Path, lab: Lab) -> Non
     assert lab.kube.get("/version")
 
 
+def test_labs_that_come_up_at_the_same_moment(tmp_path: Path) -> None:
+    """In state directories of their own, so that nothing but chance keeps their ports apart."""
+    code = (
+        "from kwok.lab import Lab\n"
+        "with Lab.temporary('twin') as lab:\n"
+        "    lab.add_nodes(1); print(lab.kube.host)"
+    )
+    twins = [
+        subprocess.Popen(
+            [sys.executable, "-c", code],
+            env=dict(os.environ) | {"SURGEKIT_STATE_DIR": str(tmp_path / twin)},
+            stdout=subprocess.PIPE, text=True,
+        )
+        for twin in ("a", "b")
+    ]  # fmt: skip
+    hosts = {twin.communicate(timeout=120)[0] for twin in twins}
+    assert [twin.returncode for twin in twins] == [0, 0]
+    assert len(hosts) == 2
+
+
 @pytest.mark.parametrize("name", ["../etc", "", "A", "x" * 60])
 def test_names_that_are_no_names(name: str, own_labs: Path) -> None:
     with pytest.raises(LabError, match="lab name"):

@@ -1,0 +1,28 @@
+"""Ports for the processes of a lab."""
+
+from __future__ import annotations
+
+import random
+import socket
+
+__all__ = ["free_ports"]
+
+# Under the range that Linux gives to outgoing connections (32768 and up), whose taking a port between our
+# look and a server's start could not be ruled out.
+_FIRST, _LAST = 20_000, 30_000
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports nobody listens on, drawn at random: labs that start at the same moment, in directories that
+    know nothing of each other, must not all take the first that is free."""
+    found: list[int] = []
+    while len(found) < count:
+        port = random.randrange(_FIRST, _LAST)
+        with socket.socket() as trial:
+            try:
+                trial.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in found:
+            found.append(port)
+    return found
