@@ -1,19 +1,8 @@
-"""Which creations run where, and what one container cost when it is done: tau_c by virtual time.
+"""Which pods are being created where, from what the sources tell, and which of them give a sample.
 
-A node shares its creation speed (ComboFunc fig. 2): while k creations run, each progresses at 1/k. So
-per node V(t) = integral of dt / k(t) is kept, and a creation of m containers that ran from a to b gives
-the sample tau_c = (V(b) - V(a)) / m. Under processor sharing that is exact for every creation, however
-crowded the node was. For any node that is never idle while it has work (first come, first served, say)
-single samples scatter, but their sum over a busy period is that period's length,
-
-    sum_i (V(b_i) - V(a_i)) = integral of sum_i 1[i runs] / k(t) dt = busy time,
-
-so their mean, weighted by m, is busy time / containers = tau_c.
-
-Some creations do not take part in the sharing: one that waits for an image pull or for an init
-container's program is paused; one far beyond the estimate is stalled. A stalled one would make the
-others look fast, so the others share without it; it keeps a second clock on which all still share, in
-case it was the node that stalled, and its sample is right again.
+A creation begins when a pod is first seen bound and ends when its containers have started. It gives no
+sample if its begin or end went unwatched, if it waited for an image and nobody told how long, or if it
+ended badly. How the sample comes about: sharing.py.
 
 Owned by one thread. Time is an argument.
 """
@@ -21,7 +10,6 @@ Owned by one thread. Time is an argument.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 from node_speed_probe.model import (
     CreationAborted,
@@ -39,8 +27,9 @@ from node_speed_probe.model import (
     Stage,
     Unfinished,
 )
+from node_speed_probe.sharing import Creation, SharedNode
 
-__all__ = ["CreationTracker", "VirtualClock"]
+__all__ = ["CreationTracker"]
 
 # Times the estimate. Creations scatter: under 2 that would be taken for a stall. When nothing that began
 # later is done either, it may be the node that slowed down, and 5 times is soon enough.
@@ -48,88 +37,11 @@ _STALLED_OVERTAKEN_FACTOR, _STALLED_FACTOR = 2.0, 5.0
 _HUNG_FACTOR = 20.0
 
 
-class VirtualClock:
-    """V(t): advances at 1/k while k take part, rests while none does."""
-
-    __slots__ = ("_at_s", "members", "value_s")
-
-    def __init__(self, now_s: float) -> None:
-        self._at_s, self.members, self.value_s = now_s, 0, 0.0
-
-    def advance(self, now_s: float) -> None:
-        if now_s > self._at_s:  # arrival times of two watches may cross
-            if self.members:
-                self.value_s += (now_s - self._at_s) / self.members
-            self._at_s = now_s
-
-
-@dataclass(slots=True)
-class _Creation:
-    node: str
-    containers: int
-    images: tuple[str, ...]
-    began_s: float
-    unsampled: str  # why it cannot give a sample; empty when it can
-    unexplained: set[str]  # images the node did not have and of which no pull has been heard
-    pulling: set[str] = field(default_factory=set)
-    running_init: bool = False
-    stalled: bool = False
-    clock: VirtualClock | None = None  # the one it progresses on; none while paused
-    mark_s: float = 0.0
-    accrued_s: float = 0.0
-
-    def progress_s(self) -> float:
-        """Virtual seconds per container so far; the clocks must be up to date."""
-        running_s = self.clock.value_s - self.mark_s if self.clock else 0.0
-        return (self.accrued_s + running_s) / self.containers
-
-
-class _Node:
-    __slots__ = ("creations", "everyone", "images_listed", "images_used", "latest_done_began_s", "sharing")
-
-    def __init__(self, now_s: float) -> None:
-        self.sharing = VirtualClock(now_s)  # stalled creations left out
-        self.everyone = VirtualClock(now_s)
-        self.creations: dict[str, _Creation] = {}
-        self.latest_done_began_s = -float("inf")
-        self.images_listed: frozenset[str] = frozenset()
-        # The kubelet lists 50 images at most, and late; what ran here was here.
-        self.images_used: set[str] = set()
-
-    def advance(self, now_s: float) -> None:
-        self.sharing.advance(now_s)
-        self.everyone.advance(now_s)
-
-    def overtook(self, creation: _Creation) -> bool:
-        """Whether one that began later is done already: then the node is not what holds this one up."""
-        return self.latest_done_began_s > creation.began_s
-
-    def place(self, creation: _Creation) -> None:
-        """Put the creation on the clock it belongs to now."""
-        if creation.clock is not None:
-            creation.accrued_s += creation.clock.value_s - creation.mark_s
-            self.everyone.members -= 1
-            if creation.clock is self.sharing:
-                self.sharing.members -= 1
-            creation.clock = None
-        if creation.pulling or creation.running_init:
-            return
-        creation.clock = self.everyone if creation.stalled else self.sharing
-        creation.mark_s = creation.clock.value_s
-        self.everyone.members += 1
-        if creation.clock is self.sharing:
-            self.sharing.members += 1
-
-    def remove(self, uid: str) -> _Creation:
-        creation = self.creations.pop(uid)
-        creation.pulling.add("")  # paused for good: takes it off its clock
-        self.place(creation)
-        return creation
-
-
 class CreationTracker:
+    """The creations of all nodes."""
+
     def __init__(self) -> None:
-        self._nodes: dict[str, _Node] = {}
+        self._nodes: dict[str, SharedNode] = {}
         self._node_of: dict[str, str] = {}  # uid of a pod in creation -> node
         self._done: set[str] = set()  # pods whose creation is over
 
@@ -203,10 +115,10 @@ class CreationTracker:
             if not creation.unsampled and not creation.unexplained:
                 yield Unfinished(creation.began_s, creation.progress_s(), known.overtook(creation))
 
-    def _node(self, name: str, now_s: float) -> _Node:
+    def _node(self, name: str, now_s: float) -> SharedNode:
         node = self._nodes.get(name)
         if node is None:
-            node = self._nodes[name] = _Node(now_s)
+            node = self._nodes[name] = SharedNode(now_s)
         return node
 
     def _pod(self, pod: PodSeen, now_s: float, unsampled: str) -> list[Outcome]:
@@ -220,7 +132,7 @@ class CreationTracker:
         node = self._node(pod.node, now_s)
         node.advance(now_s)
         missing = set(pod.images) - node.images_listed - node.images_used
-        creation = _Creation(pod.node, max(pod.containers, 1), pod.images, now_s, unsampled, missing)
+        creation = Creation(pod.node, max(pod.containers, 1), now_s, unsampled, missing)
         creation.running_init = pod.stage is Stage.RUNNING_INIT
         node.creations[pod.uid] = creation
         node.place(creation)
@@ -253,7 +165,7 @@ class CreationTracker:
         creation = node.remove(uid)
         tau_s = creation.progress_s()
         reason = creation.unsampled
-        if creation.unexplained or creation.pulling - {""}:
+        if creation.unexplained or creation.pulling:
             # It waited for an image, and since when or until when was never told.
             reason = reason or "PullUnknown"
         if reason or tau_s <= 0:

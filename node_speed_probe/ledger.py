@@ -143,7 +143,7 @@ class Ledger:
 
     def _due(self, name: str, record: _Record, now_s: float) -> bool:
         """Whether the estimate can have moved; with 5,000 quiet nodes most have not."""
-        old = now_s - record.estimated_s > self._settings.half_life_s / 20
+        old = now_s - record.estimated_s > self._settings.half_life_s / 10
         return record.touched or old or self._creations.in_progress(name) > 0 or _was_creating(record)
 
     def _tau_s(self, node: str) -> float:
