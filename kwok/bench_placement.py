@@ -110,13 +110,14 @@ def play(
     keep: bool = False,
 ) -> Arm:
     """One arm: background, then the scale-out; `weight` is the extender's, None means stock."""
-    made = Scenario.draw if wandering else _equal
-    lab.start_node_model(made(seed, nodes, tau_create_s=workload.tau_create_s))
     config: dict[str, Any] = {}
     if weight is not None:
         parts.start_probe(lab)
         config = {"extenders": [parts.start_extender(lab).scheduler_entry(weight)]}
     lab.start_scheduler(config)
+    # Last, so that speeds are at the same point of their path when the scale-out begins.
+    made = Scenario.draw if wandering else _equal
+    lab.start_node_model(made(seed, nodes, tau_create_s=workload.tau_create_s))
     residents(lab.kube, nodes, workload, seed)
     background = Background(lab.kube, nodes, workload, seed)
     try:

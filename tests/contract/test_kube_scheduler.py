@@ -1,0 +1,41 @@
+"""Requests recorded from the real kube-scheduler (record_kube_scheduler.py), answered by the extender."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from scheduler_extender.requests import parse
+from scheduler_extender.server import prioritize
+from surgekit.pods import images, requests
+from tests.scheduler_extender import builders
+
+RECORDED = Path(__file__).parent / "kube-scheduler"
+NODES = ["node-0", "node-1", "node-2"]
+
+
+@pytest.mark.parametrize("form", ["names", "nodes"])
+@pytest.mark.parametrize("verb", ["filter", "prioritize"])
+def test_recorded_requests_are_read(verb: str, form: str) -> None:
+    args = parse((RECORDED / f"{verb}-{form}.json").read_bytes())
+    assert sorted(args.node_names) == NODES
+    assert args.pod["metadata"]["namespace"] == "default"
+    assert requests(args.pod) == (250.0, 512 * 2**20)
+    assert images(args.pod) == ("registry.example/app:1",)
+
+
+@pytest.mark.parametrize("form", ["names", "nodes"])
+def test_recorded_requests_are_answered(form: str) -> None:
+    extender = builders.extender(0, scheduler_name="default-scheduler")
+    extender.state.nodes.replace_nodes(
+        [builders.NodeFacts(n, 8000, 16 * builders.GIB, frozenset()) for n in NODES]
+    )
+    status, body = prioritize(extender, (RECORDED / f"prioritize-{form}.json").read_bytes())
+    answer = orjson.loads(body)
+    assert status == 200
+    # k8s.io/kube-scheduler/extender/v1 HostPriority: Host string, Score int64
+    assert all(type(a["Host"]) is str and type(a["Score"]) is int for a in answer)
+    assert sorted(a["Host"] for a in answer) == NODES
+    assert sorted(a["Score"] for a in answer) == [8, 9, 10]
