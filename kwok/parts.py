@@ -7,7 +7,7 @@ pods run nothing) runs here as processes instead.
 from __future__ import annotations
 
 import http.client
-import ssl
+import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,9 +18,10 @@ from typing import Any
 import yaml
 
 from kwok.lab import Lab
+from surgekit import mutual_tls
 from surgekit.certificates import ensure
 
-__all__ = ["ExtenderPart", "install", "start_extender", "start_probe"]
+__all__ = ["ExtenderPart", "find_extender", "install", "start_extender", "start_probe"]
 
 MANIFESTS = Path(__file__).parent.parent / "manifests"
 NAMESPACE = "surgekit-system"
@@ -72,16 +73,7 @@ class ExtenderPart:
         return entry
 
     def request(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
-        context = ssl.create_default_context(cafile=str(self.certificates / "ca.crt"))
-        client = self.certificates / LAB_CLIENT
-        context.load_cert_chain(client.with_suffix(".crt"), client.with_suffix(".key"))
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=10, context=context)
-        try:
-            connection.request(method, path, body)
-            answer = connection.getresponse()
-            return answer.status, answer.read()
-        finally:
-            connection.close()
+        return mutual_tls.request(self.url + path, self.certificates, LAB_CLIENT, method, body)
 
     def ready(self) -> bool:
         try:
@@ -98,6 +90,9 @@ def start_extender(
     file = lab.directory / f"{name}.settings.yaml"
     file.write_text(yaml.safe_dump(dict(settings or {})))
     part = ExtenderPart(name, lab.free_port(), certificates)
+    _record(lab, name).write_text(
+        json.dumps({"name": name, "port": part.port, "certificates": str(certificates)})
+    )
     lab.start(
         name,
         [
@@ -111,6 +106,19 @@ def start_extender(
         port=part.port,
     )  # fmt: skip
     return part
+
+
+def find_extender(lab: Lab, name: str = "extender") -> ExtenderPart | None:
+    """The extender that was started in this lab, by whatever process."""
+    try:
+        facts = json.loads(_record(lab, name).read_text())
+    except FileNotFoundError:
+        return None
+    return ExtenderPart(facts["name"], facts["port"], Path(facts["certificates"]))
+
+
+def _record(lab: Lab, name: str) -> Path:
+    return lab.directory / f"{name}.part.json"
 
 
 def start_probe(lab: Lab, name: str = "probe", settings: Mapping[str, Any] | None = None) -> None:

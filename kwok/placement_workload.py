@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import random
 import threading
+import time
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from kwok.pods import pod
-from surgekit.kube import ApiError, Kube
+from surgekit.kube import Kube
 
 __all__ = ["Background", "Workload", "fragments", "residents", "scale_out"]
 
@@ -27,7 +29,8 @@ class Workload:
     nodes: int = 16
     node_cpu: str = "8"
     node_memory: str = "16Gi"
-    tau_create_s: float = 0.5
+    # Emulating a pod costs the lab about 40 ms of cpu; at 0.5 s the lab itself was a third of the time.
+    tau_create_s: float = 1.0
     replicas: int = 200
     cpu_millicores: int = 250
     memory_mib: int = 512
@@ -52,7 +55,7 @@ def residents(kube: Kube, nodes: Sequence[str], workload: Workload, seed: int) -
 
 
 class Background:
-    """Containers created on the nodes by somebody else, until stopped."""
+    """Containers created on the nodes by somebody else, and taken away again, until stopped."""
 
     def __init__(self, kube: Kube, nodes: Sequence[str], workload: Workload, seed: int) -> None:
         self._kube, self._nodes, self._workload = kube, nodes, workload
@@ -66,16 +69,21 @@ class Background:
         self._thread.join(30)
 
     def _run(self) -> None:
-        number = 0
         gap_s = self._workload.creations_every_s / len(self._nodes)
-        with ThreadPoolExecutor(4) as pool:
-            while not self._stopping.wait(self._draw.expovariate(1 / gap_s)):
+        alive: deque[tuple[float, str]] = deque()  # (when it ends, name), in that order
+        next_s, number = time.monotonic(), 0
+        while not self._stopping.is_set():
+            now_s = time.monotonic()
+            if now_s >= next_s:
                 name, node = f"churn-{number:05d}", self._draw.choice(self._nodes)
+                _create(self._kube, [pod(name, "50m", "64Mi", nodeName=node)])
+                alive.append((next_s + self._workload.lifetime_s, name))
                 number += 1
-                pool.submit(_create, self._kube, [pod(name, "50m", "64Mi", nodeName=node)])
-                timer = threading.Timer(self._workload.lifetime_s, _delete, [self._kube, name])
-                timer.daemon = True
-                timer.start()
+                next_s += self._draw.expovariate(1 / gap_s)
+            elif alive and now_s >= alive[0][0]:
+                self._kube.delete(f"/api/v1/namespaces/{BACKGROUND}/pods/{alive.popleft()[1]}")
+            else:
+                self._stopping.wait(min([next_s, *(end_s for end_s, _ in alive)]) - now_s)
 
 
 def scale_out(kube: Kube, workload: Workload, name: str = "function") -> None:
@@ -114,11 +122,3 @@ def fragments(
 def _create(kube: Kube, pods: list[dict[str, Any]]) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda p: kube.create(f"/api/v1/namespaces/{BACKGROUND}/pods", p), pods))
-
-
-def _delete(kube: Kube, name: str) -> None:
-    try:
-        kube.delete(f"/api/v1/namespaces/{BACKGROUND}/pods/{name}")
-    except ApiError as error:
-        if error.code != 404:
-            raise

@@ -1,0 +1,109 @@
+"""`surgekit explain`: why things are as they are."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from kwok.errors import LabError
+from surgekit import mutual_tls
+
+__all__ = ["app", "show_placement"]
+
+app = typer.Typer(no_args_is_help=True, help="Why things are as they are.")
+
+
+@app.callback()
+def explain() -> None:
+    """Why things are as they are."""
+
+
+@app.command()
+def pod(
+    name: Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The pod.")],
+    lab: Annotated[str, typer.Option(help="Ask the extender of this lab.")] = "default",
+    url: Annotated[
+        list[str] | None, typer.Option(help="Ask this extender instead; once for each replica.")
+    ] = None,
+    certificates: Annotated[
+        Path | None, typer.Option(help="With --url: directory with ca.crt, tls.crt and tls.key (a client's).")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Why the pod was scored as it was: nodes considered, the terms of the cost, what was chosen."""
+    if name.count("/") != 1:
+        raise typer.BadParameter("expected NAMESPACE/NAME", param_hint="name")
+    said = _ask(name, lab, url, certificates)
+    if as_json:
+        sys.stdout.write(json.dumps(said) + "\n")
+    else:
+        show_placement(said, Console())
+
+
+def _ask(name: str, lab: str, urls: list[str] | None, certificates: Path | None) -> dict[str, Any]:
+    if urls:
+        if certificates is None:
+            raise typer.BadParameter("--url needs --certificates", param_hint="certificates")
+        places = [(u.rstrip("/"), certificates, "tls") for u in urls]
+    else:
+        from kwok.lab import Lab
+        from kwok.parts import LAB_CLIENT, find_extender
+
+        part = find_extender(Lab.open(lab))
+        if part is None:
+            raise LabError(f"lab {lab!r} runs no extender; `surgekit lab up` starts one, --url asks another")
+        places = [(part.url, part.certificates, LAB_CLIENT)]
+    refusals = []
+    for place, directory, client in places:
+        status, body = mutual_tls.request(f"{place}/explain?pod={name}", directory, client)
+        if status == 200:
+            found: dict[str, Any] = json.loads(body)
+            return found
+        refusals.append(json.loads(body).get("error", body.decode()))
+    raise LabError("; ".join(refusals))
+
+
+def show_placement(said: dict[str, Any], console: Console) -> None:
+    asked = said["pod"]
+    when = datetime.fromtimestamp(said["decided_at"], UTC).strftime("%H:%M:%S.%f")[:-3]
+    ages = ", ".join(f"{source} {age:.1f} s" for source, age in said["inputs_age_s"].items())
+    console.print(
+        f"[bold]{asked['namespace']}/{asked['name']}[/bold] asked for {asked['cpu_millicores']:g}m cpu, "
+        f"{asked['memory_bytes'] / 2**20:g} MiB; at {when} UTC in mode {said['mode']}: {said['reason']}",
+        highlight=False,
+    )
+    console.print(
+        f"{said['nodes_offered']} nodes offered, {said['nodes_known']} known; "
+        f"lambda {said['price_weight']:g} s per priced unit, x {said['price_swing']:g}; inputs: {ages} old",
+        highlight=False,
+    )
+    table = Table(
+        "node", "score", "D/Q", "S (s)", "= tau (s)", "x k", "+ pull", "B", "beta cpu", "beta mem", "bound"
+    )
+    for column in table.columns:
+        column.no_wrap = True
+    for c in said["candidates"]:
+        times = (c["cost"], c["scaling_s"], c["tau_create_s"])
+        prices = (c["image_pull_s"], c["resource_price"], c["cpu_price"], c["memory_price"])
+        table.add_row(
+            c["node"],
+            str(c["score"]),
+            *(f"{v:.3f}" for v in times),
+            str(c["creating"]),
+            *(f"{v:.2f}" for v in prices),
+            "here" if c["node"] == said["bound_to"] else "",
+        )
+    console.print(table)
+    if said["bound_to"] is None:
+        console.print("not bound yet, as far as the watch has seen")
+    elif said["bound_to"] not in [c["node"] for c in said["candidates"]]:
+        console.print(
+            f"bound to {said['bound_to']}, not among our best: the scheduler's own scores weighed more"
+        )

@@ -1,0 +1,28 @@
+"""Asking one of our own servers, which wants a client certificate signed by its CA."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+from pathlib import Path
+from urllib.parse import urlsplit
+
+__all__ = ["request"]
+
+
+def request(
+    url: str, certificates: Path, client: str, method: str = "GET", body: bytes | None = None
+) -> tuple[int, bytes]:
+    """(status, body). `certificates` holds ca.crt and the client's <client>.crt and <client>.key."""
+    context = ssl.create_default_context(cafile=str(certificates / "ca.crt"))
+    context.load_cert_chain(certificates / f"{client}.crt", certificates / f"{client}.key")
+    parts = urlsplit(url)
+    connection = http.client.HTTPSConnection(
+        parts.hostname or "", parts.port or 443, timeout=10, context=context
+    )
+    try:
+        connection.request(method, f"{parts.path}?{parts.query}" if parts.query else parts.path, body)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
