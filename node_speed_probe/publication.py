@@ -118,7 +118,7 @@ def status_of(estimate: NodeSpeedEstimate, before: Published, now_s: float, wall
     last = estimate.last_sample_s
     return {
         "tauCreateSeconds": _rounded(estimate.tau_create_s),
-        "tauCreateRelativeError": _rounded(estimate.tau_create_rel_error),
+        "tauCreateRelativeError": _rounded(estimate.tau_create_rel_error, 2),
         "samples": estimate.samples,
         "source": estimate.source,
         "creating": estimate.creating,
@@ -169,9 +169,9 @@ def _pull(pull: ImagePull) -> dict[str, Any]:
     return {"image": pull.image, "seconds": _rounded(pull.seconds), **size}
 
 
-def _rounded(value: float) -> float:
-    """Four digits are more than is known."""
-    return float(f"{value:.4g}")
+def _rounded(value: float, digits: int = 4) -> float:
+    """More digits than are known would only make objects differ."""
+    return float(f"{value:.{digits}g}")
 
 
 def _time(wall: datetime) -> str:
