@@ -8,21 +8,25 @@ out of the answer scores 0, so the answer stays ten entries long at any cluster 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from scheduler_extender.cost import PodPrices, best_first
-from scheduler_extender.model import GIB, HIGHEST_SCORE, Decision, Overrides, PodToPlace
-from scheduler_extender.node_table import NodeTable
+from scheduler_extender.cost import PodPrices
+from scheduler_extender.model import GIB, HIGHEST_SCORE, Decision, Overrides, PodToPlace, Terms
+from scheduler_extender.node_table import Node, NodeTable
+from scheduler_extender.offer import Offer
+from scheduler_extender.price_list import PriceLists, cheapest, pull_s
 from scheduler_extender.settings import Settings
 from surgekit.modes import Mode
 
 __all__ = ["decide"]
 
+# Below this many nodes pricing each of them costs less than keeping a list in order.
+_FEW = 48
+
 
 def decide(
     pod: PodToPlace,
-    node_names: Sequence[str],
+    offer: Offer,
     nodes: NodeTable,
+    lists: PriceLists,
     mode: Mode,
     overrides: Overrides,
     settings: Settings,
@@ -38,29 +42,29 @@ def decide(
         settings.price_weight if overrides.price_weight is None else overrides.price_weight,
         settings.price_swing if overrides.price_swing is None else overrides.price_swing,
     )
-    offered = len(node_names)
+    offered = len(offer)
     oldest = max(inputs_age_s, key=inputs_age_s.__getitem__)
     if inputs_age_s[oldest] > settings.max_input_age_s:
         age_s, limit_s = inputs_age_s[oldest], settings.max_input_age_s
         reason = f"no word of {oldest} for {age_s:.0f} s, more than {limit_s:.0f} s"
         return Decision(pod, mode, False, reason, wall_s, prices, offered, inputs_age_s)
-    rows = nodes.rows(node_names)
-    if not len(rows):
+    best = _best(pod, prices, offer, nodes, lists)
+    if not best:
         reason = "none of the nodes offered is known"
         return Decision(pod, mode, False, reason, wall_s, prices, offered, inputs_age_s)
-    terms, pulls_s = nodes.terms(rows), nodes.image_pulls_s(rows, pod.images)
-    order = best_first(prices.costs(terms, pulls_s), HIGHEST_SCORE)
-    return Decision(
-        pod,
-        mode,
-        True,
-        "scored",
-        wall_s,
-        prices,
-        offered,
-        inputs_age_s,
-        nodes_known=len(rows),
-        ranked=tuple(map(nodes.name, rows[order].tolist())),
-        terms=terms[order],
-        pulls_s=pulls_s if isinstance(pulls_s, float) else pulls_s[order],
+    ranked = tuple(
+        Terms(n.name, n.tau_create_s, n.creating + 1, pull_s(n, pod.images, nodes), n.cpu_free, n.memory_free)
+        for n in best
     )
+    return Decision(pod, mode, True, "scored", wall_s, prices, offered, inputs_age_s, ranked)
+
+
+def _best(
+    pod: PodToPlace, prices: PodPrices, offer: Offer, nodes: NodeTable, lists: PriceLists
+) -> list[Node]:
+    kind = prices, pod.images
+    found = lists.of(kind) if len(offer) > _FEW else None
+    if found is not None:
+        return found.cheapest(offer, HIGHEST_SCORE)
+    known = (node for node in map(nodes.get, offer.names()) if node is not None)
+    return cheapest(kind, known, nodes, HIGHEST_SCORE)

@@ -1,11 +1,13 @@
 """One request through the extender: bytes of /prioritize in, bytes of HostPriorityList out.
 
 This is the hot path. It reads tables kept ready by the watches, decides, presumes, and answers.
+Whatever can wait (metrics, logs) is done by `tick`.
 """
 
 from __future__ import annotations
 
 import platform
+import threading
 import time
 from collections import OrderedDict, deque
 from dataclasses import asdict
@@ -20,6 +22,7 @@ from scheduler_extender.cluster_state import ClusterState
 from scheduler_extender.decision import decide
 from scheduler_extender.model import HIGHEST_SCORE, Decision, PodToPlace
 from scheduler_extender.node_table import NodeTable
+from scheduler_extender.price_list import PriceLists
 from scheduler_extender.requests import parse
 from scheduler_extender.settings import Settings
 from scheduler_extender.sources import NO_NAMESPACE, Sources
@@ -31,6 +34,7 @@ __all__ = ["Extender"]
 
 log = structlog.get_logger(__name__)
 NEUTRAL = b"[]"  # a node left out of the answer scores 0: all nodes alike
+SCORES = range(HIGHEST_SCORE, 0, -1)
 
 
 class Metrics:
@@ -49,15 +53,9 @@ class Metrics:
             ["mode", "outcome"],
             registry=registry,
         )
-        self.presumptions = Counter(
-            "surgekit_extender_presumptions_total",
-            "Presumed placements by what became of them (kept, moved, expired)",
-            ["outcome"],
-            registry=registry,
-        )
-        self.unknown_nodes = Counter(
-            "surgekit_extender_unknown_nodes_total",
-            "Nodes offered that the cache does not know",
+        self.expired = Counter(
+            "surgekit_extender_presumptions_expired_total",
+            "Presumed placements whose binding was never seen",
             registry=registry,
         )
         self.objects = Gauge(
@@ -69,25 +67,41 @@ class Metrics:
 
 
 class Extender:
-    """The state of one replica. `prioritize` and `tick` belong to the serving thread."""
+    """The state of one replica. Any thread may ask; the lock lets one at a time touch the tables."""
 
     def __init__(self, settings: Settings, kube: Kube) -> None:
         self.settings = settings
+        self._lock = threading.Lock()
         nodes = NodeTable(settings.default_tau_create_s, settings.default_image_pull_s, seed=platform.node())
         self.state = ClusterState(nodes, settings.presume_s, settings.creation_limit_s)
+        self._price_lists = PriceLists(nodes)
         self.sources = Sources(kube, self.state)
         self.registry = CollectorRegistry()
         self.metrics = Metrics(self.registry)
         self._recent: OrderedDict[str, Decision] = OrderedDict()  # uid -> its latest decision
         self._milliseconds: deque[float] = deque(maxlen=settings.decisions_kept)
-        self._unlogged: list[Decision] = []
+        self._unseen: list[tuple[Decision, float]] = []  # by metrics and log
 
     def prioritize(self, body: bytes) -> bytes:
-        """Raises RequestError or PodError for a bad request; answers neutrally whenever in doubt."""
-        started = time.perf_counter()
-        now_s = time.monotonic()
-        self.sources.apply()
-        self.state.expire(now_s)
+        """Raises one of requests.BAD_REQUEST; answers neutrally whenever in doubt."""
+        with self._lock:
+            started = time.perf_counter()
+            now_s = time.monotonic()
+            self.sources.apply()
+            self.state.expire(now_s)
+            decision = self._decide(body, now_s)
+            if decision is None:
+                return NEUTRAL
+            answer = NEUTRAL
+            if decision.valid and decision.mode is Mode.ENFORCE:
+                self.state.presume(decision.pod, decision.ranked[0].node, now_s)
+                scored = zip(decision.ranked, SCORES, strict=False)
+                answer = orjson.dumps([{"Host": terms.node, "Score": score} for terms, score in scored])
+            self._unseen.append((decision, time.perf_counter() - started))
+            return answer
+
+    def _decide(self, body: bytes, now_s: float) -> Decision | None:
+        """None for a pod that did not opt in."""
         args = parse(body)
         meta, spec = args.pod["metadata"], args.pod.get("spec") or {}
         namespace = self.sources.namespaces.get(meta.get("namespace") or "", NO_NAMESPACE)
@@ -100,12 +114,11 @@ class Extender:
         )
         if mode is Mode.OFF:
             self.metrics.decisions.labels(mode, "outside").inc()
-            return NEUTRAL
+            return None
         overrides, complaints = opt_in.overrides(meta.get("annotations") or {}, namespace.annotations)
         for complaint in complaints:
-            log.warning(
-                "annotation ignored", namespace=meta.get("namespace"), pod=meta.get("name"), error=complaint
-            )
+            where = {"namespace": meta.get("namespace"), "pod": meta.get("name")}
+            log.warning("annotation ignored", **where, error=complaint)
         cpu_millicores, memory_bytes = requests(args.pod)
         pod = PodToPlace(
             uid=meta["uid"],
@@ -118,80 +131,89 @@ class Extender:
             concurrency=overrides.concurrency,
         )
         self.state.forget(pod.uid)
-        ages = self.sources.age_s(now_s)
-        decision = decide(
-            pod, args.node_names, self.state.nodes, mode, overrides, self.settings, ages, time.time()
+        return decide(
+            pod,
+            args.offer,
+            self.state.nodes,
+            self._price_lists,
+            mode,
+            overrides,
+            self.settings,
+            self.sources.age_s(now_s),
+            time.time(),
         )
-        answer = NEUTRAL
-        if decision.valid and mode is Mode.ENFORCE:
-            self.state.presume(pod, decision.ranked[0], now_s)
-            scores = range(HIGHEST_SCORE, 0, -1)
-            answer = orjson.dumps(
-                [{"Host": n, "Score": s} for n, s in zip(decision.ranked, scores, strict=False)]
-            )
-        self._remember(decision, time.perf_counter() - started)
-        return answer
-
-    def _remember(self, decision: Decision, seconds: float) -> None:
-        self.metrics.seconds.observe(seconds)
-        self.metrics.decisions.labels(decision.mode, "scored" if decision.valid else "neutral").inc()
-        if decision.nodes_known < decision.nodes_offered:
-            self.metrics.unknown_nodes.inc(decision.nodes_offered - decision.nodes_known)
-        self._milliseconds.append(seconds * 1e3)
-        self._recent[decision.pod.uid] = decision
-        self._recent.move_to_end(decision.pod.uid)
-        if len(self._recent) > self.settings.decisions_kept:
-            self._recent.popitem(last=False)
-        self._unlogged.append(decision)
 
     def tick(self) -> None:
-        """Between requests: take in changes, let presumptions end, write the log."""
-        now_s = time.monotonic()
-        self.sources.apply()
-        self.state.nodes.forget_old_speeds(now_s - self.settings.max_speed_age_s)
-        if expired := self.state.expire(now_s):
-            self.metrics.presumptions.labels("expired").inc(expired)
-        unlogged, self._unlogged = self._unlogged, []
-        for decision in unlogged:
-            log.info(
+        """Between requests: take in changes, let presumptions end, write metrics and log."""
+        with self._lock:
+            now_s = time.monotonic()
+            self.sources.apply()
+            self.state.nodes.forget_old_speeds(now_s - self.settings.max_speed_age_s)
+            if expired := self.state.expire(now_s):
+                self.metrics.expired.inc(expired)
+            self._digest()
+
+    def _digest(self) -> None:
+        unseen, self._unseen = self._unseen, []
+        for decision, seconds in unseen:
+            self._milliseconds.append(seconds * 1e3)
+            self._recent[decision.pod.uid] = decision
+            self._recent.move_to_end(decision.pod.uid)
+            if len(self._recent) > self.settings.decisions_kept:
+                self._recent.popitem(last=False)
+            self.metrics.seconds.observe(seconds)
+            self.metrics.decisions.labels(decision.mode, "scored" if decision.valid else "neutral").inc()
+            # A line a pod would cost as much as the decision: at DEBUG, or when something is the matter.
+            (log.debug if decision.valid else log.warning)(
                 "pod scored",
                 namespace=decision.pod.namespace,
                 pod=decision.pod.name,
-                node=decision.ranked[0] if decision.ranked else None,
+                node=decision.ranked[0].node if decision.ranked else None,
                 decision=decision.reason,
                 mode=decision.mode,
+                duration_ms=round(seconds * 1e3, 3),
             )
 
     def ready(self) -> tuple[bool, dict[str, float]]:
         ages = self.sources.age_s(time.monotonic())
         return all(age <= self.settings.max_input_age_s for age in ages.values()), ages
 
-    def observe_ages(self) -> None:
-        now_s = time.monotonic()
-        for source, age in (self.sources.age_s(now_s) | {"speeds": self.sources.speeds_age_s(now_s)}).items():
-            self.metrics.age.labels(source).set(age)
-        for kind, count in self.state.counts.items():
-            self.metrics.objects.labels(kind).set(count)
+    def observe(self) -> None:
+        """Bring the gauges up to date."""
+        with self._lock:
+            self._digest()
+            now_s = time.monotonic()
+            ages = self.sources.age_s(now_s) | {"speeds": self.sources.speeds_age_s(now_s)}
+            for source, age in ages.items():
+                self.metrics.age.labels(source).set(age)
+            for kind, count in self.state.counts.items():
+                self.metrics.objects.labels(kind).set(count)
 
     def explain(self, namespace: str, name: str) -> dict[str, Any] | None:
         """The latest decision about a pod of that name."""
-        for decision in reversed(list(self._recent.values())):
-            if decision.pod.namespace == namespace and decision.pod.name == name:
-                return {
-                    "pod": asdict(decision.pod),
-                    "mode": decision.mode,
-                    "valid": decision.valid,
-                    "reason": decision.reason,
-                    "decided_at": decision.decided_at,
-                    "price_weight": decision.prices.price_weight,
-                    "price_swing": decision.prices.price_swing,
-                    "nodes_offered": decision.nodes_offered,
-                    "nodes_known": decision.nodes_known,
-                    "inputs_age_s": decision.inputs_age_s,
-                    "candidates": [asdict(c) for c in decision.candidates()],
-                    "bound_to": self.state.node_of(decision.pod.uid),
-                }
+        with self._lock:
+            self._digest()
+            for decision in reversed(self._recent.values()):
+                if decision.pod.namespace == namespace and decision.pod.name == name:
+                    return self._explained(decision)
         return None
 
+    def _explained(self, decision: Decision) -> dict[str, Any]:
+        return {
+            "pod": asdict(decision.pod),
+            "mode": decision.mode,
+            "valid": decision.valid,
+            "reason": decision.reason,
+            "decided_at": decision.decided_at,
+            "price_weight": decision.prices.price_weight,
+            "price_swing": decision.prices.price_swing,
+            "nodes_offered": decision.nodes_offered,
+            "inputs_age_s": decision.inputs_age_s,
+            "candidates": [asdict(c) for c in decision.candidates()],
+            "bound_to": self.state.node_of(decision.pod.uid),
+        }
+
     def latencies_ms(self) -> list[float]:
-        return list(self._milliseconds)
+        with self._lock:
+            self._digest()
+            return list(self._milliseconds)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from scheduler_extender.cost import PodPrices, price
 from surgekit.modes import Mode
 
-__all__ = ["GIB", "HIGHEST_SCORE", "Candidate", "Decision", "Overrides", "PodToPlace"]
+__all__ = ["GIB", "HIGHEST_SCORE", "Candidate", "Decision", "Overrides", "PodToPlace", "Terms"]
 
 GIB = float(1 << 30)
 HIGHEST_SCORE = 10  # MaxExtenderPriority in k8s.io/kube-scheduler/extender/v1
@@ -39,9 +37,20 @@ class PodToPlace:
     concurrency: float = 1.0
 
 
+class Terms(NamedTuple):
+    """A node's side of the cost as it was when the pod was scored."""
+
+    node: str
+    tau_create_s: float
+    creating: int  # k_n, the pod considered included
+    image_pull_s: float
+    cpu_free: float
+    memory_free: float
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One node's terms: why it has the score it has."""
+    """One node's terms spelled out: why it has the score it has."""
 
     node: str
     score: int
@@ -57,11 +66,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An answer to /prioritize that explains itself. `valid=False`: every node scores the same (0).
-
-    `terms` (a row of cost.COLUMNS a node) and `pulls_s` are the inputs of the best nodes as they were;
-    `candidates` spells them out when somebody asks, off the hot path.
-    """
+    """An answer to /prioritize that explains itself. `valid=False`: every node scores the same (0)."""
 
     pod: PodToPlace
     mode: Mode
@@ -71,34 +76,26 @@ class Decision:
     prices: PodPrices
     nodes_offered: int
     inputs_age_s: dict[str, float]
-    nodes_known: int = 0
-    ranked: tuple[str, ...] = ()  # the best nodes, cheapest first: scores 10, 9, ...
-    terms: NDArray[np.float64] | None = None
-    pulls_s: NDArray[np.float64] | float = 0.0
+    ranked: tuple[Terms, ...] = ()  # the best nodes, cheapest first: scores 10, 9, ...
 
     def candidates(self) -> list[Candidate]:
-        if self.terms is None:
-            return []
-        pulls_s = np.broadcast_to(self.pulls_s, len(self.ranked)).tolist()
+        """The terms spelled out; made when somebody asks, off the hot path."""
         return [
-            _candidate(node, HIGHEST_SCORE - rank, self.prices, row, pull_s)
-            for rank, (node, row, pull_s) in enumerate(
-                zip(self.ranked, self.terms.tolist(), pulls_s, strict=True)
-            )
+            _candidate(terms, HIGHEST_SCORE - rank, self.prices) for rank, terms in enumerate(self.ranked)
         ]
 
 
-def _candidate(node: str, score: int, prices: PodPrices, row: list[float], pull_s: float) -> Candidate:
-    turn_s, cpu_free, memory_free, _, tau_create_s, creating = row
+def _candidate(terms: Terms, score: int, prices: PodPrices) -> Candidate:
+    turn_s = terms.tau_create_s * terms.creating
     return Candidate(
-        node=node,
+        node=terms.node,
         score=score,
-        cost=prices.cost(turn_s, pull_s, cpu_free, memory_free),
-        scaling_s=prices.containers * turn_s + pull_s,
-        resource_price=prices.resource_price(cpu_free, memory_free),
-        tau_create_s=tau_create_s,
-        creating=int(creating),
-        image_pull_s=pull_s,
-        cpu_price=price(cpu_free, prices.price_swing),
-        memory_price=price(memory_free, prices.price_swing),
+        cost=prices.cost(turn_s, terms.image_pull_s, terms.cpu_free, terms.memory_free),
+        scaling_s=prices.scaling_s(turn_s, terms.image_pull_s),
+        resource_price=prices.resource_price(terms.cpu_free, terms.memory_free),
+        tau_create_s=terms.tau_create_s,
+        creating=terms.creating,
+        image_pull_s=terms.image_pull_s,
+        cpu_price=price(terms.cpu_free, prices.price_swing),
+        memory_price=price(terms.memory_free, prices.price_swing),
     )

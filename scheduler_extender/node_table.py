@@ -1,24 +1,16 @@
-"""The nodes as a table of numbers kept ready: whatever changes a node refreshes its row at once.
+"""The nodes, with what the cost needs of each kept ready: whatever changes a node refreshes it at once.
 
-Owned by one thread. Time is an argument.
+Owned by whoever holds the extender's lock. Time is an argument.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-import numpy as np
-from numpy.typing import NDArray
-
-from scheduler_extender.cost import COLUMNS
-
-__all__ = ["NodeFacts", "NodeTable", "Rows", "SpeedFacts"]
-
-Rows = NDArray[np.intp]
-_IMAGES_INDEXED = 256
+__all__ = ["Node", "NodeFacts", "NodeTable", "SpeedFacts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +32,25 @@ class SpeedFacts:
     image_pulls_s: dict[str, float]
 
 
-@dataclass(slots=True)
-class _Node:
+@dataclass(slots=True, eq=False)
+class Node:
+    """One node: its facts, what is used of it, and from these the terms of the cost."""
+
     name: str
-    exists: bool = False
+    tie: float  # orders nodes of equal cost
     cpu_millicores: float = 0.0
     memory_bytes: float = 0.0
     images: frozenset[str] = frozenset()
     cpu_used: float = 0.0
     memory_used: float = 0.0
     creating: int = 0
-    tau_create_s: float | None = None  # as measured; None: its peers' median stands in
+    measured_tau_s: float | None = None
     measured_at_s: float = 0.0
-    tie: float = 0.0
+    # kept ready:
+    tau_create_s: float = 0.0  # tau_n^c: as measured, or the peers' median
+    turn_s: float = 0.0  # tau_n * k_n, the pod to come counted
+    cpu_free: float = 0.0  # C_n^r / C_n
+    memory_free: float = 0.0  # M_n^r / M_n
 
 
 class NodeTable:
@@ -61,35 +59,40 @@ class NodeTable:
         self._peer_tau_s = default_tau_create_s
         self._default_pull_s = default_image_pull_s
         self._random = random.Random(seed)
-        self._nodes: list[_Node] = []
-        self._row_of: dict[str, int] = {}
-        self._existing: dict[str, int] = {}  # rows of the nodes that exist
-        self._table = np.zeros((64, len(COLUMNS)))
+        self._nodes: dict[str, Node] = {}
+        self._existing: dict[str, Node] = {}
         self._pulls_s: dict[str, dict[str, float]] = {}  # image -> node -> seconds
-        self._lacking: dict[str, NDArray[np.float64]] = {}  # image -> 1.0 where a row's node lacks it
+        self._pull_s: dict[str, float] = {}  # image -> I_p, until a pull is heard of
+        self._followers: list[set[Node]] = []
 
     def __len__(self) -> int:
         return len(self._existing)
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._existing
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._existing.values())
+
+    def get(self, name: str) -> Node | None:
+        """The node of that name, if it exists."""
+        return self._existing.get(name)
+
+    def follow(self, changed: set[Node]) -> None:
+        """From now on every node that changes in any way is added to `changed`."""
+        self._followers.append(changed)
+
+    def unfollow(self, changed: set[Node]) -> None:
+        self._followers = [f for f in self._followers if f is not changed]
 
     # --- what the watches tell ---
 
     def put_node(self, facts: NodeFacts) -> None:
-        row = self._row(facts.name)
-        node = self._nodes[row]
-        self._existing[facts.name] = row
-        node.exists, node.cpu_millicores, node.memory_bytes = True, facts.cpu_millicores, facts.memory_bytes
-        for image in (node.images ^ facts.images) & self._lacking.keys():
-            self._lacking[image][row] = image not in facts.images
+        node = self._existing[facts.name] = self._node(facts.name)
+        node.cpu_millicores, node.memory_bytes = facts.cpu_millicores, facts.memory_bytes
         node.images = facts.images
-        self._refresh(row)
+        self._refresh(node)
 
     def drop_node(self, name: str) -> None:
-        """The row stays: the node may come back, and pods may still be leaving it."""
+        """What is used of it stays known: the node may come back, and pods may still be leaving it."""
         if self._existing.pop(name, None) is not None:
-            self._nodes[self._row_of[name]].exists = False
             self.drop_speed(name)
 
     def replace_nodes(self, nodes: Sequence[NodeFacts]) -> None:
@@ -99,23 +102,25 @@ class NodeTable:
             self.put_node(node)
 
     def put_speed(self, speed: SpeedFacts, now_s: float) -> None:
-        row = self._row(speed.node)
-        node = self._nodes[row]
-        node.tau_create_s, node.measured_at_s = speed.tau_create_s, now_s
+        node = self._node(speed.node)
+        node.measured_tau_s, node.measured_at_s = speed.tau_create_s, now_s
         for image, seconds in speed.image_pulls_s.items():
-            self._pulls_s.setdefault(image, {})[speed.node] = seconds
-        self._refresh(row)
+            known = self._pulls_s.setdefault(image, {})
+            if known.get(speed.node) != seconds:
+                known[speed.node] = seconds
+                self._pull_s.clear()
+        self._refresh(node)
 
     def drop_speed(self, name: str) -> None:
-        row = self._row_of.get(name)
-        if row is not None:
-            self._nodes[row].tau_create_s = None
-            self._refresh(row)
+        if (node := self._nodes.get(name)) is not None:
+            node.measured_tau_s = None
+            self._refresh(node)
         for pulls in self._pulls_s.values():
-            pulls.pop(name, None)
+            if pulls.pop(name, None) is not None:
+                self._pull_s.clear()
 
     def replace_speeds(self, speeds: Sequence[SpeedFacts], now_s: float) -> None:
-        for name in self._row_of.keys() - {s.node for s in speeds}:
+        for name in self._nodes.keys() - {s.node for s in speeds}:
             self.drop_speed(name)
         for speed in speeds:
             self.put_speed(speed, now_s)
@@ -123,98 +128,55 @@ class NodeTable:
     def forget_old_speeds(self, before_s: float) -> None:
         """Nodes not measured since then, and nodes never measured, get their peers' median."""
         known = []
-        for row, node in enumerate(self._nodes):
-            if node.tau_create_s is not None:
+        for node in self._nodes.values():
+            if node.measured_tau_s is not None:
                 if node.measured_at_s < before_s:
-                    node.tau_create_s = None
-                    self._refresh(row)
+                    node.measured_tau_s = None
+                    self._refresh(node)
                 else:
-                    known.append(node.tau_create_s)
+                    known.append(node.measured_tau_s)
         middle = median(known) if known else self._peer_tau_s
         if abs(middle - self._peer_tau_s) > 0.01 * self._peer_tau_s:
             self._peer_tau_s = middle
-            for row, node in enumerate(self._nodes):
-                if node.tau_create_s is None:
-                    self._refresh(row)
+            for node in self._nodes.values():
+                if node.measured_tau_s is None:
+                    self._refresh(node)
 
     # --- what pods take up ---
 
     def hold(self, name: str, cpu_millicores: float, memory_bytes: float, creating: int) -> None:
         """Add to what is used on a node; negative amounts give it back."""
-        row = self._row(name)
-        node = self._nodes[row]
+        node = self._node(name)
         node.cpu_used += cpu_millicores
         node.memory_used += memory_bytes
         node.creating += creating
-        self._refresh(row)
+        self._refresh(node)
 
-    # --- what a decision reads ---
-
-    def rows(self, names: Sequence[str]) -> Rows:
-        """The rows of those nodes that exist."""
-        try:
-            return np.fromiter(map(self._existing.__getitem__, names), np.intp, len(names))
-        except KeyError:  # rare: a node the scheduler saw before we did
-            return np.array([self._existing[n] for n in names if n in self._existing], dtype=np.intp)
-
-    def terms(self, rows: Rows) -> NDArray[np.float64]:
-        """One row of `cost.COLUMNS` a node."""
-        return self._table.take(rows, axis=0)
-
-    def image_pulls_s(self, rows: Rows, images: Sequence[str]) -> NDArray[np.float64] | float:
-        """I_p on each node: what its missing images take to pull."""
-        total: NDArray[np.float64] | float = 0.0
-        for image in images:
-            total = total + self._lacks(image).take(rows) * self.image_pull_s(image)
-        return total
+    # --- images ---
 
     def image_pull_s(self, image: str) -> float:
         """What the image took where a pull was seen; else what other images took; else a default."""
-        if seen := self._pulls_s.get(image):
-            return median(seen.values())
-        others = [seconds for pulls in self._pulls_s.values() for seconds in pulls.values()]
-        return median(others) if others else self._default_pull_s
+        known = self._pull_s.get(image)
+        if known is None:
+            own = self._pulls_s.get(image)
+            seen = own.values() if own else [s for pulls in self._pulls_s.values() for s in pulls.values()]
+            known = self._pull_s[image] = median(seen) if seen else self._default_pull_s
+        return known
 
-    def name(self, row: int) -> str:
-        return self._nodes[row].name
+    def _node(self, name: str) -> Node:
+        node = self._nodes.get(name)
+        if node is None:
+            node = self._nodes[name] = Node(name, self._random.random())
+            self._refresh(node)
+        return node
 
-    def _tau_s(self, node: _Node) -> float:
-        return self._peer_tau_s if node.tau_create_s is None else node.tau_create_s
-
-    def _row(self, name: str) -> int:
-        row = self._row_of.get(name)
-        if row is None:
-            row = self._row_of[name] = len(self._nodes)
-            self._nodes.append(_Node(name))
-            if row == len(self._table):
-                self._table = np.concatenate([self._table, np.zeros_like(self._table)])
-                self._lacking.clear()
-            self._nodes[row].tie = self._random.random()
-            self._refresh(row)
-        return row
-
-    def _refresh(self, row: int) -> None:
-        node = self._nodes[row]
-        tau_s, creating = self._tau_s(node), node.creating + 1  # the pod to come counts, eq. (6)
-        self._table[row] = (
-            tau_s * creating,
-            _free_share(node.cpu_used, node.cpu_millicores),
-            _free_share(node.memory_used, node.memory_bytes),
-            node.tie,
-            tau_s,
-            creating,
-        )
-
-    def _lacks(self, image: str) -> NDArray[np.float64]:
-        column = self._lacking.get(image)
-        if column is None:
-            column = np.ones(len(self._table))
-            for row, node in enumerate(self._nodes):
-                column[row] = image not in node.images
-            if len(self._lacking) >= _IMAGES_INDEXED:
-                self._lacking.pop(next(iter(self._lacking)))
-            self._lacking[image] = column
-        return column
+    def _refresh(self, node: Node) -> None:
+        node.tau_create_s = self._peer_tau_s if node.measured_tau_s is None else node.measured_tau_s
+        node.turn_s = node.tau_create_s * (node.creating + 1)
+        node.cpu_free = _free_share(node.cpu_used, node.cpu_millicores)
+        node.memory_free = _free_share(node.memory_used, node.memory_bytes)
+        for changed in self._followers:
+            changed.add(node)
 
 
 def _free_share(used: float, total: float) -> float:

@@ -10,6 +10,7 @@ from typing import Any, Required, TypedDict, cast
 
 import msgspec
 
+from scheduler_extender.offer import NamesInJson, NamesListed, Offer, OfferError
 from surgekit.pods import PodError
 
 __all__ = ["BAD_REQUEST", "ExtenderArgs", "RequestError", "parse"]
@@ -63,7 +64,7 @@ class _NodeList(TypedDict, total=False):
 
 class _Args(msgspec.Struct):
     Pod: _Pod
-    NodeNames: list[str] | None = None
+    NodeNames: msgspec.Raw = msgspec.Raw(b"null")
     Nodes: _NodeList | None = None
 
 
@@ -73,11 +74,11 @@ class RequestError(ValueError):
 
 class ExtenderArgs(msgspec.Struct, frozen=True):
     pod: dict[str, Any]
-    node_names: list[str]
+    offer: Offer
 
 
-# PodError says what is wrong inside the pod; to the caller both are a bad request.
-BAD_REQUEST = (RequestError, PodError)
+# PodError and OfferError say what is wrong inside; to the caller all of them are a bad request.
+BAD_REQUEST = (RequestError, PodError, OfferError)
 _decode = msgspec.json.Decoder(_Args).decode
 
 
@@ -86,10 +87,9 @@ def parse(body: bytes) -> ExtenderArgs:
         args = _decode(body)
     except msgspec.MsgspecError as error:
         raise RequestError(f"body: {error}") from error
-    if args.NodeNames is not None:
-        names = args.NodeNames
-    elif args.Nodes is not None:
-        names = [node["metadata"]["name"] for node in args.Nodes.get("items") or ()]
-    else:
-        raise RequestError("body: neither NodeNames nor Nodes is there")
-    return ExtenderArgs(cast(dict[str, Any], args.Pod), names)
+    pod = cast(dict[str, Any], args.Pod)
+    if (names := bytes(args.NodeNames)) != b"null":
+        return ExtenderArgs(pod, NamesInJson(names))
+    if args.Nodes is not None:
+        return ExtenderArgs(pod, NamesListed([n["metadata"]["name"] for n in args.Nodes.get("items") or ()]))
+    raise RequestError("body: neither NodeNames nor Nodes is there")

@@ -31,7 +31,7 @@ _Stamp = tuple[int, int, int] | None
 
 
 class ReloadingServerContext:
-    """Give `context` to any server (asyncio, uvloop or plain sockets). Safe to share between threads.
+    """Give `context` to any server (asyncio or plain sockets). Safe to share between threads.
 
     Client certificates are optional and checked when presented: kubelet's probes have none, so it is
     the application that asks for one, per path (`getpeercert()` is None or a verified certificate).

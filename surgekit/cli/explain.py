@@ -80,7 +80,7 @@ def show_placement(said: dict[str, Any], console: Console) -> None:
         highlight=False,
     )
     console.print(
-        f"{said['nodes_offered']} nodes offered, {said['nodes_known']} known; "
+        f"{said['nodes_offered']} nodes offered; "
         f"lambda {said['price_weight']:g} s per priced unit, x {said['price_swing']:g}; inputs: {ages} old",
         highlight=False,
     )

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from scheduler_extender.requests import parse
-from scheduler_extender.server import prioritize
+from scheduler_extender.server import Application
 from surgekit.pods import images, requests
 from tests.scheduler_extender import builders
 
@@ -20,7 +20,7 @@ NODES = ["node-0", "node-1", "node-2"]
 @pytest.mark.parametrize("verb", ["filter", "prioritize"])
 def test_recorded_requests_are_read(verb: str, form: str) -> None:
     args = parse((RECORDED / f"{verb}-{form}.json").read_bytes())
-    assert sorted(args.node_names) == NODES
+    assert sorted(args.offer.names()) == NODES
     assert args.pod["metadata"]["namespace"] == "default"
     assert requests(args.pod) == (250.0, 512 * 2**20)
     assert images(args.pod) == ("registry.example/app:1",)
@@ -32,7 +32,7 @@ def test_recorded_requests_are_answered(form: str) -> None:
     extender.state.nodes.replace_nodes(
         [builders.NodeFacts(n, 8000, 16 * builders.GIB, frozenset()) for n in NODES]
     )
-    status, body = prioritize(extender, (RECORDED / f"prioritize-{form}.json").read_bytes())
+    status, body = Application(extender).prioritize((RECORDED / f"prioritize-{form}.json").read_bytes())
     answer = orjson.loads(body)
     assert status == 200
     # k8s.io/kube-scheduler/extender/v1 HostPriority: Host string, Score int64

@@ -1,20 +1,22 @@
-"""An extender served for real on a local port, its watches unplugged."""
+"""An extender served for real on a local port by gunicorn's worker, its watches unplugged."""
 
 from __future__ import annotations
 
 import http.client
+import os
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import orjson
 import pytest
-import uvicorn
+from gunicorn.config import Config
+from gunicorn.glogging import Logger
 
 from scheduler_extender.extender import Extender
-from scheduler_extender.server import UVICORN, Application
+from scheduler_extender.server import Application
+from scheduler_extender.worker import FastLaneWorker
 from tests.scheduler_extender import builders
 
 
@@ -36,23 +38,28 @@ class Served:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., Served]]:
-    running: list[tuple[uvicorn.Server, threading.Thread]] = []
+    running: list[tuple[socket.socket, FastLaneWorker]] = []
 
     def start(**settings: Any) -> Served:
         extender = builders.extender(**settings)
-        extender.sources.start = lambda: None  # type: ignore[method-assign]  # nothing to watch here
         listener = socket.create_server(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(Application(extender), **UVICORN, log_level="warning"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        while not server.started:
-            assert thread.is_alive()
-            time.sleep(0.01)
-        running.append((server, thread))
+        worker = FastLaneWorker(0, os.getpid(), [listener], None, 30, Config(), Logger(Config()))
+        worker.wsgi = Application(extender)
+        worker.init_lane()
+        running.append((listener, worker))
+
+        def accept() -> None:
+            while True:
+                try:
+                    worker.accept(listener)
+                except OSError:
+                    return
+
+        threading.Thread(target=accept, daemon=True).start()
         return Served(extender, listener.getsockname()[1])
 
     yield start
-    for server, thread in running:
-        server.should_exit = True
-        thread.join(10)
-        assert not thread.is_alive()
+    for listener, worker in running:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        worker.tmp.close()

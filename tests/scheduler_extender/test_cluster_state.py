@@ -4,34 +4,36 @@ from __future__ import annotations
 
 from collections import Counter
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from scheduler_extender.cluster_state import PodFacts
-from scheduler_extender.cost import PodPrices, best_first
-from scheduler_extender.node_table import NodeFacts, SpeedFacts
+from scheduler_extender.cluster_state import ClusterState, PodFacts
+from scheduler_extender.cost import PodPrices
+from scheduler_extender.node_table import Node, NodeFacts, SpeedFacts
+from scheduler_extender.price_list import cheapest, pull_s
 from tests.scheduler_extender.builders import GIB, bound, nodes, state, to_place
 
 
-def terms(cluster, name="node-000"):  # type: ignore[no-untyped-def]
-    return cluster.nodes.terms(cluster.nodes.rows([name]))[0].tolist()
+def node(cluster: ClusterState, name: str = "node-000") -> Node:
+    found = cluster.nodes.get(name)
+    assert found is not None
+    return found
 
 
-def creating(cluster, name="node-000"):  # type: ignore[no-untyped-def]
-    return int(terms(cluster, name)[5]) - 1
+def creating(cluster: ClusterState, name: str = "node-000") -> int:
+    return node(cluster, name).creating
 
 
 def test_a_presumption_counts_at_once_and_gives_way_to_the_binding() -> None:
     cluster = state()
     cluster.presume(to_place("u", cpu=4000), "node-000", now_s=0.0)
     assert creating(cluster) == 1
-    assert terms(cluster)[1] == pytest.approx(0.5)
+    assert node(cluster).cpu_free == pytest.approx(0.5)
     cluster.put_pod(bound("u", "node-001", cpu=4000), now_s=0.1)  # the scheduler chose otherwise
     assert creating(cluster) == 0
-    assert terms(cluster)[1] == 1.0
+    assert node(cluster).cpu_free == 1.0
     assert creating(cluster, "node-001") == 1
     assert cluster.counts["presumed"] == 0
 
@@ -66,7 +68,7 @@ def test_a_started_pod_keeps_its_resources_and_is_no_contention() -> None:
     cluster.put_pod(bound("u", "node-000", cpu=4000), 0.0)
     cluster.put_pod(bound("u", "node-000", creating=False, cpu=4000), 1.0)
     assert creating(cluster) == 0
-    assert terms(cluster)[1] == pytest.approx(0.5)
+    assert node(cluster).cpu_free == pytest.approx(0.5)
     cluster.put_pod(bound("u", "node-000", creating=True, cpu=4000), 2.0)  # a restart is not a creation
     assert creating(cluster) == 0
 
@@ -87,9 +89,9 @@ def test_a_node_that_comes_back_has_forgotten_its_speed_but_not_its_pods() -> No
     cluster.nodes.put_speed(SpeedFacts("node-000", 5.0, {}), 0.0)
     cluster.put_pod(bound("u", "node-000"), 0.0)
     cluster.nodes.drop_node("node-000")
-    assert len(cluster.nodes.rows(["node-000", "node-001"])) == 1
+    assert cluster.nodes.get("node-000") is None
     cluster.nodes.put_node(nodes(1)[0])
-    assert terms(cluster)[4] == 1.0
+    assert node(cluster).tau_create_s == 1.0
     assert creating(cluster) == 1
 
 
@@ -98,23 +100,26 @@ def test_unmeasured_nodes_get_their_peers_median_and_old_speeds_are_dropped() ->
     for name, tau in (("node-000", 2.0), ("node-001", 4.0), ("node-002", 9.0)):
         cluster.nodes.put_speed(SpeedFacts(name, tau, {}), 100.0)
     cluster.nodes.forget_old_speeds(before_s=50.0)
-    assert terms(cluster, "node-003")[4] == 4.0
+    assert node(cluster, "node-003").tau_create_s == 4.0
     cluster.nodes.put_speed(SpeedFacts("node-000", 2.0, {}), 1000.0)
     cluster.nodes.forget_old_speeds(before_s=500.0)
-    assert terms(cluster, "node-002")[4] == 2.0, "measured too long ago"
+    assert node(cluster, "node-002").tau_create_s == 2.0, "measured too long ago"
 
 
 def test_image_locality_prices_the_pull_where_the_image_is_missing() -> None:
     cluster = state(3)
     cluster.nodes.put_node(NodeFacts("node-001", 8000, 16 * GIB, frozenset({"shop/web:1"})))
-    rows = cluster.nodes.rows(["node-000", "node-001", "node-002"])
-    pulls_s = cluster.nodes.image_pulls_s(rows, ["shop/web:1"])
-    assert np.asarray(pulls_s).tolist() == [2.0, 0.0, 2.0], "nothing measured: the default"
+
+    def pulls_s() -> list[float]:
+        return [pull_s(n, ["shop/web:1"], cluster.nodes) for n in cluster.nodes]
+
+    assert pulls_s() == [2.0, 0.0, 2.0], "nothing measured: the default"
     cluster.nodes.put_speed(SpeedFacts("node-001", 1.0, {"shop/web:1": 7.5}), 0.0)
     cluster.nodes.put_node(NodeFacts("node-002", 8000, 16 * GIB, frozenset({"shop/web:1"})))
-    pulls_s = cluster.nodes.image_pulls_s(rows, ["shop/web:1"])
-    assert np.asarray(pulls_s).tolist() == [7.5, 0.0, 0.0]
+    assert pulls_s() == [7.5, 0.0, 0.0]
     assert cluster.nodes.image_pull_s("other:1") == 7.5, "what other images took stands in"
+    cluster.nodes.drop_speed("node-001")
+    assert pulls_s() == [2.0, 0.0, 0.0]
 
 
 def greedy(taus: list[float], pods: int) -> Counter[str]:
@@ -136,9 +141,7 @@ def burst(replicas: int, taus: list[float], pods: int) -> Counter[str]:
     placed: Counter[str] = Counter()
     for i in range(pods):
         cluster = clusters[i % replicas]
-        rows = cluster.nodes.rows([f"node-{n:03d}" for n in range(len(taus))])
-        best = best_first(prices.costs(cluster.nodes.terms(rows), 0.0), 1)[0]
-        name = cluster.nodes.name(int(rows[best]))
+        name = cheapest((prices, ()), cluster.nodes, cluster.nodes, 1)[0].name
         cluster.presume(to_place(f"u{i}", cpu=1, memory=1), name, 0.0)
         placed[name] += 1
     return placed
@@ -214,7 +217,7 @@ class Bookkeeping(RuleBasedStateMachine):
             *self.cluster._bound.values(),
             *(p for p, _ in self.cluster._presumed.values()),
         ]
-        for node in self.cluster.nodes._nodes:
+        for node in self.cluster.nodes._nodes.values():
             here = [p for p in held if p.node == node.name]
             assert node.cpu_used == sum(p.cpu_millicores for p in here)
             assert node.memory_used == sum(p.memory_bytes for p in here)

@@ -12,12 +12,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import orjson
 import pytest
-import uvloop
 from cryptography import x509
 from structlog.testing import capture_logs
 from typer.testing import CliRunner
@@ -315,7 +313,7 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 Scenario = Callable[[Callable[[ssl.SSLContext], Awaitable[Connection]]], Awaitable[None]]
 
 
-def play(loop: ModuleType, reloading: ReloadingServerContext, scenario: Scenario) -> None:
+def play(reloading: ReloadingServerContext, scenario: Scenario) -> None:
     async def main() -> None:
         server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=reloading.context)
         port = server.sockets[0].getsockname()[1]
@@ -336,16 +334,15 @@ def play(loop: ModuleType, reloading: ReloadingServerContext, scenario: Scenario
             server.close()
             await asyncio.sleep(0.05)  # the handlers see the end of their streams
 
-    loop.run(main())
+    asyncio.run(main())
 
 
 def serial(certificate: Path) -> int:
     return x509.load_pem_x509_certificate(certificate.read_bytes()).serial_number
 
 
-@pytest.mark.parametrize("loop", [asyncio, uvloop], ids=["asyncio", "uvloop"])
 class TestReloading:
-    def test_rotation_reaches_new_connections_and_leaves_old_ones(self, tls: Path, loop: ModuleType) -> None:
+    def test_rotation_reaches_new_connections_and_leaves_old_ones(self, tls: Path) -> None:
         async def scenario(connect: Callable[[ssl.SSLContext], Awaitable[Connection]]) -> None:
             before = await connect(client_context(tls))
             assert await before.seen_as() == "me"
@@ -355,9 +352,9 @@ class TestReloading:
             assert (await before.seen_as(), await now.seen_as()) == ("me", "me")
             assert before.served != now.served == serial(tls / "tls.crt")
 
-        play(loop, server_context(tls), scenario)
+        play(server_context(tls), scenario)
 
-    def test_a_client_of_a_ca_no_longer_trusted_is_refused(self, tls: Path, loop: ModuleType) -> None:
+    def test_a_client_of_a_ca_no_longer_trusted_is_refused(self, tls: Path) -> None:
         async def scenario(connect: Callable[[ssl.SSLContext], Awaitable[Connection]]) -> None:
             old = client_context(tls)
             assert await (await connect(old)).seen_as() == "me"
@@ -367,23 +364,19 @@ class TestReloading:
                 await (await connect(old)).seen_as()
             assert await (await connect(client_context(tls))).seen_as() == "me"
 
-        play(loop, server_context(tls), scenario)
+        play(server_context(tls), scenario)
 
-    def test_a_client_without_a_certificate_connects_before_and_after(
-        self, tls: Path, loop: ModuleType
-    ) -> None:
+    def test_a_client_without_a_certificate_connects_before_and_after(self, tls: Path) -> None:
         async def scenario(connect: Callable[[ssl.SSLContext], Awaitable[Connection]]) -> None:
             assert await (await connect(client_context(tls, None))).seen_as() == "-"
             new_ca(tls)
             assert await (await connect(client_context(tls, None))).seen_as() == "-"
 
-        play(loop, server_context(tls), scenario)
+        play(server_context(tls), scenario)
 
     @pytest.mark.parametrize("broken", ["tls.crt", "tls.key", "ca.crt"])
     @pytest.mark.parametrize("how", ["garbage", "empty", "missing"])
-    def test_a_faulty_file_keeps_the_old_and_says_so_once(
-        self, tls: Path, loop: ModuleType, broken: str, how: str
-    ) -> None:
+    def test_a_faulty_file_keeps_the_old_and_says_so_once(self, tls: Path, broken: str, how: str) -> None:
         context, good = client_context(tls), (tls / broken).read_bytes()
 
         async def scenario(connect: Callable[[ssl.SSLContext], Awaitable[Connection]]) -> None:
@@ -403,9 +396,9 @@ class TestReloading:
                 assert await (await connect(context)).seen_as() == "me"
             assert [line["event"] for line in logs] == ["certificates reloaded"]
 
-        play(loop, server_context(tls), scenario)
+        play(server_context(tls), scenario)
 
-    def test_the_symlink_swap_of_a_mounted_secret_is_seen(self, tls: Path, loop: ModuleType) -> None:
+    def test_the_symlink_swap_of_a_mounted_secret_is_seen(self, tls: Path) -> None:
         """kubelet renames `..data` to point at a new directory; the mounted paths stay the same."""
         mount = tls / "mount"
         for generation in ("1", "2"):
@@ -421,7 +414,7 @@ class TestReloading:
             connection = await connect(client_context(mount))
             assert connection.served == serial(mount / "2" / "tls.crt")
 
-        play(loop, server_context(mount), scenario)
+        play(server_context(mount), scenario)
 
 
 @contextmanager
