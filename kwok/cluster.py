@@ -73,6 +73,8 @@ def create(directory: Path, binaries: Binaries, instant_pods: bool) -> Path:
         "--disable-qps-limits", "--kube-authorization", "--kube-admission",
         # The default, 10.0.0.0/24, overlaps the pods' addresses (`kwok.nodes`).
         "--extra-args", "kube-apiserver=service-cluster-ip-range=10.96.0.0/16",
+        # A lab's data die with it; waiting for the machine's disk would only add its noise.
+        "--extra-args", "etcd=unsafe-no-fsync=true",
         # Nodes register Ready: no need to taint each until a controller takes the taint off, nor to
         # annotate each whenever their number changes. Both are one write a node, 5,000 on a large lab.
         "--extra-args", "kube-apiserver=disable-admission-plugins=TaintNodesByCondition",

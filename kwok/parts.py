@@ -25,6 +25,8 @@ __all__ = ["ExtenderPart", "find_extender", "install", "start_extender", "start_
 
 MANIFESTS = Path(__file__).parent.parent / "manifests"
 NAMESPACE = "surgekit-system"
+# The extender's in the scheduler's configuration; scheduler_extender/README.md says why.
+WEIGHT = 10
 SCHEDULER_CLIENT, LAB_CLIENT = "kube-scheduler", "surgekit-lab"
 _IN_PODS = {"Deployment", "Job", "CronJob", "PodDisruptionBudget", "Service", "NetworkPolicy"}
 
@@ -127,12 +129,14 @@ def start_probe(lab: Lab, name: str = "probe", settings: Mapping[str, Any] | Non
     file.write_text(yaml.safe_dump({"bind": f"127.0.0.1:{port}"} | dict(settings or {})))
 
     def ready() -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
         try:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
             connection.request("GET", "/readyz")
             return connection.getresponse().status == 200
         except OSError:
             return False
+        finally:
+            connection.close()
 
     lab.start(
         name,

@@ -13,6 +13,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from kwok.parts import WEIGHT
+
 __all__ = ["app", "show"]
 
 app = typer.Typer(no_args_is_help=True, help="Experiments: ours and the baseline alternate on one lab.")
@@ -20,8 +22,6 @@ app = typer.Typer(no_args_is_help=True, help="Experiments: ours and the baseline
 JsonFile = Annotated[
     Path | None, typer.Option("--json", help="Write all figures there; '-' prints them instead of the table.")
 ]
-# From `surgekit bench placement --weight`, see scheduler_extender/README.md.
-WEIGHT = 10
 Weight = Annotated[int, typer.Option(min=1, help="The extender's weight in the scheduler's configuration.")]
 
 

@@ -15,13 +15,12 @@ from rich.table import Table
 from kwok import bench_placement, parts, plots
 from kwok.lab import Lab
 from kwok.placement_workload import SURGE, Workload
-from surgekit.cli.bench import WEIGHT
 from surgekit.cli.explain import show_placement
 
 __all__ = ["app"]
 
 app = typer.Typer(help="A scale-out on nodes of different speed, placed by stock and by ours.")
-ARMS = (("stock", None), ("extender", WEIGHT))
+ARMS = (("stock", None), ("extender", parts.WEIGHT))
 
 
 @app.command()

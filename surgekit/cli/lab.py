@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from kwok import parts
 from kwok.errors import LabError
 from kwok.lab import Lab
 from kwok.scenario import Scenario
@@ -36,9 +37,16 @@ class Plan:
 
 # What runs in a lab, in the order it is started. A new part of surgekit joins the lab here.
 PARTS: list[tuple[str, Callable[[Lab, Plan], object]]] = [
+    ("manifests", lambda lab, _: parts.install(lab)),
     ("node model", lambda lab, plan: lab.start_node_model(Scenario.draw(plan.seed, plan.nodes))),
-    ("kube-scheduler", lambda lab, plan: lab.start_scheduler()),  # noqa: ARG005  # every starter gets the plan
+    ("probe", lambda lab, _: parts.start_probe(lab)),
+    ("extender and kube-scheduler", lambda lab, _: _start_scheduling(lab)),
 ]
+
+
+def _start_scheduling(lab: Lab) -> None:
+    """The default scheduler asks the extender for pods that opted in (surgekit.dev/placement)."""
+    lab.start_scheduler({"extenders": [parts.start_extender(lab).scheduler_entry(parts.WEIGHT)]})
 
 
 @app.command()
@@ -48,7 +56,7 @@ def up(
     seed: Annotated[int, typer.Option(help="Draws the nodes' speeds.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Bring a lab up: control plane, nodes, node model, scheduler."""
+    """Bring a lab up: control plane, nodes and their model, probe, extender, scheduler."""
     console = Console(stderr=True, soft_wrap=True)
     started_s = time.monotonic()
     with console.status("control plane") as status:
@@ -68,6 +76,9 @@ def up(
     console.print(f"  kubeconfig  {lab.kubeconfig}", highlight=False)
     console.print(f"  logs        {lab.directory / 'logs'}", highlight=False)
     console.print(f"  kubectl     {lab.binaries.path('kubectl')}", highlight=False)
+    console.print(
+        "  opt in with kubectl label namespace default surgekit.dev/placement=enforce", highlight=False
+    )
     console.print(f"  end it with [bold]surgekit lab down{'' if name == 'default' else ' ' + name}[/bold]")
 
 
