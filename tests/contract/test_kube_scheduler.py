@@ -7,6 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from scheduler_extender.node_table import NodeFacts
 from scheduler_extender.requests import parse
 from scheduler_extender.server import Application
 from surgekit.pods import images, requests
@@ -29,9 +30,7 @@ def test_recorded_requests_are_read(verb: str, form: str) -> None:
 @pytest.mark.parametrize("form", ["names", "nodes"])
 def test_recorded_requests_are_answered(form: str) -> None:
     extender = builders.extender(0, scheduler_name="default-scheduler")
-    extender.state.nodes.replace_nodes(
-        [builders.NodeFacts(n, 8000, 16 * builders.GIB, frozenset()) for n in NODES]
-    )
+    extender.state.nodes.replace_nodes([NodeFacts(n, 8000, 16 * builders.GIB, frozenset()) for n in NODES])
     status, body = Application(extender).prioritize((RECORDED / f"prioritize-{form}.json").read_bytes())
     answer = orjson.loads(body)
     assert status == 200

@@ -40,7 +40,7 @@ def container(cpu: str = "0", memory: str = "0", **rest: Any) -> dict[str, Any]:
     ],
 )
 def test_requests(spec: dict[str, Any], millicores: float, gib: float) -> None:
-    assert requests({"spec": spec}) == (pytest.approx(millicores), pytest.approx(gib * GIB))
+    assert requests({"spec": spec}) == pytest.approx((millicores, gib * GIB))
 
 
 def test_a_container_being_shrunk_still_holds_what_it_had() -> None:
@@ -54,7 +54,8 @@ def test_a_bad_quantity_names_its_field() -> None:
         requests({"spec": {"containers": [container("1"), container("1", "lots")]}})
 
 
-RUNNING, WAITING = {"running": {}}, {"waiting": {"reason": "ContainerCreating"}}
+RUNNING: dict[str, Any] = {"running": {}}
+WAITING = {"waiting": {"reason": "ContainerCreating"}}
 
 
 @pytest.mark.parametrize(
