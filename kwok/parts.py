@@ -26,7 +26,7 @@ __all__ = ["ExtenderPart", "find_extender", "install", "start_extender", "start_
 MANIFESTS = Path(__file__).parent.parent / "manifests"
 NAMESPACE = "surgekit-system"
 # The extender's in the scheduler's configuration; scheduler_extender/README.md says why.
-WEIGHT = 10
+WEIGHT = 30
 SCHEDULER_CLIENT, LAB_CLIENT = "kube-scheduler", "surgekit-lab"
 _IN_PODS = {"Deployment", "Job", "CronJob", "PodDisruptionBudget", "Service", "NetworkPolicy"}
 

@@ -29,7 +29,7 @@ class Workload:
     nodes: int = 16
     node_cpu: str = "8"
     node_memory: str = "16Gi"
-    # Emulating a pod costs the lab about 40 ms of cpu; at 0.5 s the lab itself was a third of the time.
+    # Emulating a pod costs the lab about 40 ms of cpu; at 0.5 s the lab itself took a third of the time.
     tau_create_s: float = 1.0
     replicas: int = 200
     cpu_millicores: int = 250
@@ -37,7 +37,7 @@ class Workload:
     resident_share: tuple[float, float] = (0.15, 0.45)  # of a node's cpu, uniformly
     creations_every_s: float = 4.0  # on each node, on average (exponential gaps)
     lifetime_s: float = 8.0  # of what is created so
-    warm_up_s: float = 45.0  # of background before the scale-out
+    warm_up_s: float = 60.0  # of background before the scale-out
 
 
 def residents(kube: Kube, nodes: Sequence[str], workload: Workload, seed: int) -> None:

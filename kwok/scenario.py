@@ -27,13 +27,15 @@ __all__ = ["Image", "NodeSpeed", "Scenario", "Walk", "tagged"]
 class Walk:
     """How a node's speed wanders. The defaults are the distribution our benches commit to.
 
-    In steady state ln(tau) has a standard deviation of volatility / sqrt(2 * reversion - reversion**2)
-    = 0.34, and forgets its past in step_s / reversion = 50 s; clipped at +-ln(max_ratio) / 2.
+    A step is a minute, the resolution of the traces whose load makes the speeds of fig. 3 change; each
+    node takes its steps at moments of its own. In steady state ln(tau) has a standard deviation of
+    volatility / sqrt(2 * reversion - reversion**2) = 0.34, and forgets its past in step_s / reversion =
+    10 minutes; clipped at +-ln(max_ratio) / 2.
     """
 
-    step_s: float = 5.0
+    step_s: float = 60.0
     reversion: float = 0.1
-    volatility: float = 0.15
+    volatility: float = 0.148
     max_ratio: float = 3.0
 
     def __post_init__(self) -> None:
@@ -216,17 +218,20 @@ class _WanderingPath(_Path):
         self._bound = math.log(walk.max_ratio) / 2
         steady = walk.volatility / math.sqrt(2 * walk.reversion - walk.reversion**2)
         self._logs = [self._clip(self._random.gauss(0.0, steady))]
+        self._phase_s = self._random.uniform(0.0, walk.step_s)
 
     def value(self, at_s: float) -> float:
-        step = max(0, math.floor(at_s / self._walk.step_s))
+        step = self._step(at_s)
         while len(self._logs) <= step:
             drift = self._logs[-1] * (1 - self._walk.reversion)
             self._logs.append(self._clip(drift + self._random.gauss(0.0, self._walk.volatility)))
         return self._mean_s * math.exp(self._logs[step])
 
     def next_change_s(self, after_s: float) -> float:
-        step = max(0, math.floor(after_s / self._walk.step_s)) + 1
-        return step * self._walk.step_s
+        return (self._step(after_s) + 1) * self._walk.step_s - self._phase_s
+
+    def _step(self, at_s: float) -> int:
+        return math.floor((max(at_s, 0.0) + self._phase_s) / self._walk.step_s)
 
     def _clip(self, value: float) -> float:
         return max(-self._bound, min(self._bound, value))

@@ -26,7 +26,7 @@ ARMS = (("stock", None), ("extender", parts.WEIGHT))
 @app.command()
 def demo(
     seed: Annotated[int, typer.Option(help="Draws the nodes' speeds.")] = 1,
-    warm_up_s: Annotated[float, typer.Option(help="Seconds of background before the scale-out.")] = 30.0,
+    warm_up_s: Annotated[float, typer.Option(help="Seconds of background before the scale-out.")] = 40.0,
     plot: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("out/demo.png"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
