@@ -228,10 +228,14 @@ class _WanderingPath(_Path):
         return self._mean_s * math.exp(self._logs[step])
 
     def next_change_s(self, after_s: float) -> float:
-        return (self._step(after_s) + 1) * self._walk.step_s - self._phase_s
+        return self._start_s(self._step(after_s) + 1)
 
     def _step(self, at_s: float) -> int:
-        return math.floor((max(at_s, 0.0) + self._phase_s) / self._walk.step_s)
+        step = math.floor((max(at_s, 0.0) + self._phase_s) / self._walk.step_s)
+        return step + (max(at_s, 0.0) >= self._start_s(step + 1))  # the division may round down
+
+    def _start_s(self, step: int) -> float:
+        return step * self._walk.step_s - self._phase_s
 
     def _clip(self, value: float) -> float:
         return max(-self._bound, min(self._bound, value))

@@ -1,6 +1,6 @@
 """From samples to an estimate: recent, robust, shrunk to the peers, with its uncertainty.
 
-- Recent: a sample's weight halves with every `half_life_s` of age and with every 2 containers that were
+- Recent: a sample's weight halves with every `half_life_s` of age and with every 3 containers that were
   begun and created after it, so a node that changed is believed after a few samples, busy or not.
   Creations that ran side by side weigh the same: single samples of one burst scatter (creations.py), and
   only their mean is tau_c.
@@ -26,9 +26,9 @@ from node_speed_probe.settings import Settings
 
 __all__ = ["SAMPLES_KEPT", "Prior", "Tau", "estimate_tau", "prior_of_peers", "recent_mean_s"]
 
-# With a half-life of 2 containers, 5 samples carry 1 - 2^(-5/2) = 82 % of the weight: a node that became
-# 3 times slower is believed to within 25 % then. Shorter, and one wild sample would double the estimate.
-_HALF_LIFE_CONTAINERS = 2.0
+# With a half-life of 3 containers, 5 samples carry 1 - 2^(-5/3) = 69 % of the weight: a node that became
+# 3 times slower is believed to within 25 % then. Shorter would follow noise, longer would lag.
+_HALF_LIFE_CONTAINERS = 3.0
 SAMPLES_KEPT = 64  # one after the other 24 would do (2^-8); a burst has its mean only as a whole
 _DECAY = 2.0 ** (-1.0 / _HALF_LIFE_CONTAINERS)
 # Scatter assumed of a single sample until several have shown theirs.
