@@ -231,8 +231,10 @@ class _WanderingPath(_Path):
         return self._start_s(self._step(after_s) + 1)
 
     def _step(self, at_s: float) -> int:
-        step = math.floor((max(at_s, 0.0) + self._phase_s) / self._walk.step_s)
-        return step + (max(at_s, 0.0) >= self._start_s(step + 1))  # the division may round down
+        at_s = max(at_s, 0.0)
+        step = math.floor((at_s + self._phase_s) / self._walk.step_s)
+        # Near a boundary the division may round either way.
+        return step + (at_s >= self._start_s(step + 1)) - (at_s < self._start_s(step))
 
     def _start_s(self, step: int) -> float:
         return step * self._walk.step_s - self._phase_s
