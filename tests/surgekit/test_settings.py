@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from node_speed_probe.settings import Settings as ProbeSettings
 from scheduler_extender.settings import Settings
 from surgekit.modes import Mode
 from surgekit.quantity import QuantityError, parse
@@ -49,11 +50,13 @@ def test_bad_environment_names_the_key() -> None:
         load(Settings, None, {"SURGEKIT_PRESUME_S": "soon"})
 
 
-def test_every_setting_is_described() -> None:
-    for key, default, meaning in describe(Settings):
-        assert key
-        assert default
-        assert len(meaning) > 10
+@pytest.mark.parametrize(
+    ("settings", "part"), [(Settings, "scheduler_extender"), (ProbeSettings, "node_speed_probe")]
+)
+def test_every_setting_stands_in_the_readme_as_it_is(settings: type, part: str) -> None:
+    readme = (Path(__file__).parents[2] / part / "README.md").read_text()
+    for key, default, meaning in describe(settings):
+        assert f"| `{key}` | {default} | {meaning} |" in readme
 
 
 @pytest.mark.parametrize(
