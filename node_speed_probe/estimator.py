@@ -1,6 +1,6 @@
 """From samples to an estimate: recent, robust, shrunk to the peers, with its uncertainty.
 
-- Recent: a sample's weight halves with every `half_life_s` of age and with every 3 containers that were
+- Recent: a sample's weight halves with every `half_life_s` of age and with every 1.5 containers that were
   begun and created after it, so a node that changed is believed after a few samples, busy or not.
   Creations that ran side by side weigh the same: single samples of one burst scatter (creations.py), and
   only their mean is tau_c.
@@ -26,11 +26,13 @@ from node_speed_probe.settings import Settings
 
 __all__ = ["SAMPLES_KEPT", "Prior", "Tau", "estimate_tau", "prior_of_peers", "recent_mean_s"]
 
-# With a half-life of 3 containers, 5 samples carry 1 - 2^(-5/3) = 69 % of the weight: a node that became
-# 3 times slower is believed to within 25 % then. Shorter would follow noise, longer would lag.
-_HALF_LIFE_CONTAINERS = 3.0
-SAMPLES_KEPT = 64  # one after the other 24 would do (2^-8); a burst has its mean only as a whole
-_DECAY = 2.0 ** (-1.0 / _HALF_LIFE_CONTAINERS)
+# With a half-life of 1.5 containers, 5 samples carry 1 - 2^(-5/1.5) = 90 % of the weight: a node that
+# became 3 times slower is believed to within 25 % then. Longer lags behind nodes that change by the minute.
+_HALF_LIFE_CONTAINERS = 1.5
+# Outliers are told by a median that forgets more slowly: with the half-life above the newest sample
+# would mostly be the median itself.
+_JUDGES_HALF_LIFE_CONTAINERS = 5.0
+SAMPLES_KEPT = 64  # one after the other 12 would do (2^-8); a burst has its mean only as a whole
 # Scatter assumed of a single sample until several have shown theirs.
 _ASSUMED_VARIATION = 0.5
 # Two half-lives: from here on an estimate says more about the peers.
@@ -87,7 +89,10 @@ def estimate_tau(
 def recent_mean_s(samples: Sequence[Sample], settings: Settings, now_s: float) -> float | None:
     """The robust mean alone, with no prior; None without samples."""
     weighted = _weigh(samples, settings, now_s)
-    return _mean(_clip(weighted, weighted, settings.outlier_factor)) if any(w for _, w in weighted) else None
+    if not any(w for _, w in weighted):
+        return None
+    judges = _weigh(samples, settings, now_s, _JUDGES_HALF_LIFE_CONTAINERS)
+    return _mean(_clip(weighted, judges, settings.outlier_factor))
 
 
 def _estimate(samples: Sequence[Sample], prior: Prior, settings: Settings, now_s: float) -> Tau:
@@ -95,7 +100,9 @@ def _estimate(samples: Sequence[Sample], prior: Prior, settings: Settings, now_s
     total = sum(w for _, w in weighted)
     if not total:
         return Tau(prior.tau_s, prior.rel_error, Reason.STALE if samples else prior.reason)
-    clipped = _clip(weighted, [*weighted, (prior.tau_s, settings.prior_samples)], settings.outlier_factor)
+    judges = _weigh(samples, settings, now_s, _JUDGES_HALF_LIFE_CONTAINERS)
+    judges.append((prior.tau_s, settings.prior_samples))
+    clipped = _clip(weighted, judges, settings.outlier_factor)
     mean_s = _mean(clipped)
     fresh = max(_age_weight(s, settings, now_s) for s in samples)
     known = sum(s.containers for s in samples)
@@ -109,13 +116,19 @@ def _estimate(samples: Sequence[Sample], prior: Prior, settings: Settings, now_s
     return Tau(value_s, error_s / value_s, Reason.MEASURED if fresh >= _STALE_BELOW else Reason.STALE)
 
 
-def _weigh(samples: Sequence[Sample], settings: Settings, now_s: float) -> list[tuple[float, float]]:
+def _weigh(
+    samples: Sequence[Sample],
+    settings: Settings,
+    now_s: float,
+    half_life_containers: float = _HALF_LIFE_CONTAINERS,
+) -> list[tuple[float, float]]:
     """(value, weight), newest first.
 
     Samples that as many containers were begun after form a generation. Whatever came in bursts or one by
-    one, all that 5 containers were begun after has 2^(-5/3) of the weight; containers of one generation
-    share theirs evenly.
+    one, all that n containers were begun after has 2^(-n / half-life) of the weight; containers of one
+    generation share theirs evenly.
     """
+    decay = 2.0 ** (-1.0 / half_life_containers)
     generations: dict[int, list[Sample]] = {}
     by_start = sorted(samples, key=lambda s: -s.began_s)
     begun_after, containers = 0, 0
@@ -129,7 +142,7 @@ def _weigh(samples: Sequence[Sample], settings: Settings, now_s: float) -> list[
     weighted = []
     for rank, older in pairwise([*generations, end]):
         size = sum(s.containers for s in generations[rank])
-        each = (_DECAY**rank - _DECAY**older) / (1.0 - _DECAY) / size
+        each = (decay**rank - decay**older) / (1.0 - decay) / size
         weighted += [
             (s.tau_s, each * s.containers * _age_weight(s, settings, now_s)) for s in generations[rank]
         ]

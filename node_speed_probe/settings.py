@@ -21,7 +21,7 @@ class Settings:
         minimum=1.0, maximum=86400.0,
     )  # fmt: skip
     outlier_factor: float = setting(
-        4.0, "a sample counts at most this many times the median, and at least the median over it",
+        3.0, "a sample counts at most this many times the median, and at least the median over it",
         minimum=1.5, maximum=100.0,
     )  # fmt: skip
     default_tau_create_s: float = setting(

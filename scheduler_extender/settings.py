@@ -20,7 +20,7 @@ class Settings:
         "surgekit", "pods with this spec.schedulerName are opted in without a label"
     )
     price_weight: float = setting(
-        1.0,
+        0.25,
         "lambda of eq. (11): seconds of scaling time that one priced unit (a core or a GiB) is worth",
         minimum=0.0,
         maximum=1e6,

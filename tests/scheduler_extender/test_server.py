@@ -179,7 +179,7 @@ def test_unusable_annotations_are_ignored_and_the_pod_is_still_scored(serve: Any
         body = request(pod(uid=text, annotations={"surgekit.dev/price-weight": text}), NAMES)
         status, answer = served.ask("POST", "/prioritize", body)
         assert (status, len(answer)) == (200, 4)
-        assert served.ask("GET", "/explain?pod=shop/web-1")[1]["price_weight"] == 1.0
+        assert served.ask("GET", "/explain?pod=shop/web-1")[1]["price_weight"] == 0.25
 
 
 def test_stale_inputs_mean_neutral_scores_and_not_ready(serve: Any) -> None:
