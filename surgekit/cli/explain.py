@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -85,7 +86,9 @@ def show_placement(said: dict[str, Any], console: Console) -> None:
         highlight=False,
     )
     table = Table(
-        "node", "score", "D/Q", "S (s)", "= tau (s)", "x k", "+ pull", "B", "beta cpu", "beta mem", "bound"
+        *("node", "score", "D/Q", "S (s)", "tau (s)", "k", "pull", "B", "beta cpu", "beta mem", "bound"),
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
     )
     for column in table.columns:
         column.no_wrap = True

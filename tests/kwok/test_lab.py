@@ -129,7 +129,8 @@ def test_labs_side_by_side_and_the_command_line(own_labs: Path, lab: Lab) -> Non
     up = runner.invoke(app, ["up", "beside", "--nodes", "2", "--json"], catch_exceptions=False)
     view: dict[str, Any] = json.loads(up.stdout)
     assert (view["state"], view["nodes"]) == ("up", 2)
-    assert view["processes"] == {"kube-scheduler": True, "node-model": True}
+    parts = ("extender", "kube-scheduler", "node-model", "probe")
+    assert view["processes"] == dict.fromkeys(parts, True)
     with pytest.raises(LabError, match="is there already"):
         runner.invoke(app, ["up", "beside"], catch_exceptions=False)
     assert Kube.connect(Path(view["kubeconfig"])).host != lab.kube.host

@@ -356,6 +356,14 @@ def get(connection: http.client.HTTPConnection, path: str) -> int:
         return answer.status
 
 
+def refused_body(connection: http.client.HTTPConnection) -> int:
+    """/prioritize, which keeps its connection open, asked with a body it refuses."""
+    connection.request("POST", "/prioritize", b"{}")
+    with connection.getresponse() as answer:
+        answer.read()
+        return answer.status
+
+
 def test_the_extender_as_shipped_follows_its_certificates(installed: Lab, tmp_path: Path) -> None:
     """The Deployment's arguments, its account's rights, Secrets as kubelet mounts and updates them."""
     keep_certificates(installed)
@@ -387,13 +395,13 @@ def test_the_extender_as_shipped_follows_its_certificates(installed: Lab, tmp_pa
     try:
         with (
             closing(connect(port, server, None)) as kubelet,
+            closing(connect(port, server, None)) as stranger,
+            closing(connect(port, server, prometheus)) as scraper,
             closing(connect(port, server, prometheus)) as before,
         ):
-            assert (get(kubelet, "/livez"), get(kubelet, "/metrics"), get(before, "/metrics")) == (
-                200,
-                403,
-                200,
-            )
+            asked = get(kubelet, "/livez"), get(stranger, "/metrics"), get(scraper, "/metrics")
+            assert asked == (200, 403, 200)
+            assert refused_body(before) == 400
             lose_the_ca(installed)
             keep_certificates(installed)
             mount(installed, "surgekit-extender-tls", server)
@@ -403,7 +411,7 @@ def test_the_extender_as_shipped_follows_its_certificates(installed: Lab, tmp_pa
             mount(installed, "surgekit-prometheus-client-tls", prometheus)
             with closing(connect(port, server, prometheus)) as after_rotation:
                 assert get(after_rotation, "/metrics") == 200
-            assert get(before, "/metrics") == 200, "an open connection goes on"
+            assert refused_body(before) == 400, "an open connection goes on"
     finally:
         installed.stop("extender-as-shipped")
 
@@ -555,7 +563,7 @@ class Asked:
     """What reached the extender: names of pods, and the client certificates they came with."""
 
     pods: list[str] = field(default_factory=list)
-    serials: set[str] = field(default_factory=set)
+    serials: set[int] = field(default_factory=set)
 
 
 @dataclass
@@ -595,7 +603,7 @@ def extender(tmp_path: Path) -> Iterator[Extender]:
             assert certificate, "the scheduler showed no certificate"
             arguments = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             assert arguments.get("Nodes") is None, "nodeCacheCapable: names, not objects"
-            asked.serials.add(str(certificate["serialNumber"]))
+            asked.serials.add(int(str(certificate["serialNumber"]), 16))
             asked.pods.append(arguments["Pod"]["metadata"]["name"])
             self.send_response(200)
             self.end_headers()
@@ -649,8 +657,8 @@ def test_the_control_plane_snippet_calls_for_marked_pods_only(namespaces: Lab, e
         namespaces.start_scheduler()
 
 
-def _serial(certificate: Path) -> str:
-    return f"{x509.load_pem_x509_certificate(certificate.read_bytes()).serial_number:X}"
+def _serial(certificate: Path) -> int:
+    return x509.load_pem_x509_certificate(certificate.read_bytes()).serial_number
 
 
 def test_the_second_scheduler_runs_beside_the_first_under_its_own_account(
