@@ -86,7 +86,7 @@ def show_placement(said: dict[str, Any], console: Console) -> None:
         highlight=False,
     )
     table = Table(
-        *("node", "score", "D/Q", "S (s)", "tau (s)", "k", "pull", "B", "beta cpu", "beta mem", "bound"),
+        *("node", "score", "D/Q", "S (s)", "tau (s)", "k", "pull", "B", "beta_c", "beta_m", "bound"),
         box=SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
