@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,12 @@ pytestmark = pytest.mark.lab
 
 
 @pytest.fixture
-def own_labs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A state directory of its own: these tests break labs."""
+def own_labs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """A state directory of its own: these tests break labs, and a red one must leave none running."""
     monkeypatch.setenv("SURGEKIT_STATE_DIR", str(tmp_path))
-    return labs_directory()
+    yield labs_directory()
+    for name in Lab.names():
+        Lab.remove(name)
 
 
 def test_nodes_are_ready_and_numbered_on(lab: Lab) -> None:
