@@ -98,10 +98,6 @@ class ClusterState:
         pod = self._bound.get(uid)
         return pod.node if pod else None
 
-    def presumed_node_of(self, uid: str) -> str | None:
-        found = self._presumed.get(uid)
-        return found[0].node if found else None
-
     @property
     def counts(self) -> dict[str, int]:
         return {"nodes": len(self.nodes), "bound": len(self._bound), "presumed": len(self._presumed)}

@@ -19,7 +19,6 @@ __all__ = ["ApiError", "Kube", "KubeUnreachable"]
 
 Json = dict[str, Any]
 MERGE_PATCH = "application/merge-patch+json"
-APPLY_PATCH = "application/apply-patch+yaml"
 _CONNECT_S, _READ_S = 5.0, 30.0
 
 
