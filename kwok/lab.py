@@ -219,9 +219,6 @@ class Lab:
         ]  # fmt: skip
         return self.start(NODE_MODEL, argv, ready=ready.exists)
 
-    def stop_node_model(self) -> None:
-        self.stop(NODE_MODEL)
-
     @property
     def scenario(self) -> Scenario:
         """What the node model runs; `tau_create_s(node, time.time() - scenario.epoch_s)` is true now."""

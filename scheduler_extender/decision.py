@@ -11,7 +11,6 @@ from __future__ import annotations
 from scheduler_extender.cost import PodPrices
 from scheduler_extender.model import GIB, HIGHEST_SCORE, Decision, Overrides, PodToPlace, Terms
 from scheduler_extender.node_table import Node, NodeTable
-from scheduler_extender.offer import Offer
 from scheduler_extender.price_list import PriceLists, cheapest, pull_s
 from scheduler_extender.settings import Settings
 from surgekit.modes import Mode
@@ -24,7 +23,7 @@ _FEW = 48
 
 def decide(
     pod: PodToPlace,
-    offer: Offer,
+    node_names: frozenset[str],
     nodes: NodeTable,
     lists: PriceLists,
     mode: Mode,
@@ -42,13 +41,13 @@ def decide(
         settings.price_weight if overrides.price_weight is None else overrides.price_weight,
         settings.price_swing if overrides.price_swing is None else overrides.price_swing,
     )
-    offered = len(offer)
+    offered = len(node_names)
     oldest = max(inputs_age_s, key=inputs_age_s.__getitem__)
     if inputs_age_s[oldest] > settings.max_input_age_s:
         age_s, limit_s = inputs_age_s[oldest], settings.max_input_age_s
         reason = f"no word of {oldest} for {age_s:.0f} s, more than {limit_s:.0f} s"
         return Decision(pod, mode, False, reason, wall_s, prices, offered, inputs_age_s)
-    best = _best(pod, prices, offer, nodes, lists)
+    best = _best(pod, prices, node_names, nodes, lists)
     if not best:
         reason = "none of the nodes offered is known"
         return Decision(pod, mode, False, reason, wall_s, prices, offered, inputs_age_s)
@@ -60,11 +59,11 @@ def decide(
 
 
 def _best(
-    pod: PodToPlace, prices: PodPrices, offer: Offer, nodes: NodeTable, lists: PriceLists
+    pod: PodToPlace, prices: PodPrices, node_names: frozenset[str], nodes: NodeTable, lists: PriceLists
 ) -> list[Node]:
     kind = prices, pod.images
-    found = lists.of(kind) if len(offer) > _FEW else None
+    found = lists.of(kind) if len(node_names) > _FEW else None
     if found is not None:
-        return found.cheapest(offer, HIGHEST_SCORE)
-    known = (node for node in map(nodes.get, offer.names()) if node is not None)
+        return found.cheapest(node_names, HIGHEST_SCORE)
+    known = (node for node in map(nodes.get, node_names) if node is not None)
     return cheapest(kind, known, nodes, HIGHEST_SCORE)

@@ -133,7 +133,7 @@ class Extender:
         self.state.forget(pod.uid)
         return decide(
             pod,
-            args.offer,
+            args.node_names,
             self.state.nodes,
             self._price_lists,
             mode,

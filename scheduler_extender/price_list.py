@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from scheduler_extender.cost import PodPrices
 from scheduler_extender.node_table import Node, NodeTable
@@ -47,7 +47,7 @@ class PriceList:
         self._entry_of: dict[Node, _Entry] = {}
         self._price_all()
 
-    def cheapest(self, offered: Container[str], count: int) -> list[Node]:
+    def cheapest(self, offered: frozenset[str], count: int) -> list[Node]:
         """The cheapest nodes among those offered, cheapest first."""
         self._catch_up()
         found: list[Node] = []

@@ -10,7 +10,6 @@ from typing import Any, Required, TypedDict, cast
 
 import msgspec
 
-from scheduler_extender.offer import NamesInJson, NamesListed, Offer, OfferError
 from surgekit.pods import PodError
 
 __all__ = ["BAD_REQUEST", "ExtenderArgs", "RequestError", "parse"]
@@ -64,7 +63,7 @@ class _NodeList(TypedDict, total=False):
 
 class _Args(msgspec.Struct):
     Pod: _Pod
-    NodeNames: msgspec.Raw = msgspec.Raw(b"null")
+    NodeNames: frozenset[str] | None = None
     Nodes: _NodeList | None = None
 
 
@@ -74,11 +73,11 @@ class RequestError(ValueError):
 
 class ExtenderArgs(msgspec.Struct, frozen=True):
     pod: dict[str, Any]
-    offer: Offer
+    node_names: frozenset[str]
 
 
-# PodError and OfferError say what is wrong inside; to the caller all of them are a bad request.
-BAD_REQUEST = (RequestError, PodError, OfferError)
+# PodError says what is wrong inside the pod; to the caller both are a bad request.
+BAD_REQUEST = (RequestError, PodError)
 _decode = msgspec.json.Decoder(_Args).decode
 
 
@@ -88,8 +87,8 @@ def parse(body: bytes) -> ExtenderArgs:
     except msgspec.MsgspecError as error:
         raise RequestError(f"body: {error}") from error
     pod = cast(dict[str, Any], args.Pod)
-    if (names := bytes(args.NodeNames)) != b"null":
-        return ExtenderArgs(pod, NamesInJson(names))
+    if args.NodeNames is not None:
+        return ExtenderArgs(pod, args.NodeNames)
     if args.Nodes is not None:
-        return ExtenderArgs(pod, NamesListed([n["metadata"]["name"] for n in args.Nodes.get("items") or ()]))
+        return ExtenderArgs(pod, frozenset(n["metadata"]["name"] for n in args.Nodes.get("items") or ()))
     raise RequestError("body: neither NodeNames nor Nodes is there")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,6 @@ class Application:
     def __init__(self, extender: Extender) -> None:
         self.extender, self.settings = extender, extender.settings
         self._flask = _flask(self)
-        self._stopping = threading.Event()
 
     def start(self) -> Application:
         self.extender.sources.start()
@@ -44,7 +44,8 @@ class Application:
         return self
 
     def _tick(self) -> None:
-        while not self._stopping.wait(TICK_S):
+        while True:
+            time.sleep(TICK_S)
             self.extender.tick()
 
     def prioritize(self, body: bytes) -> tuple[int, bytes]:

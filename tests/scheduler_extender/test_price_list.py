@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from scheduler_extender.cost import PodPrices
 from scheduler_extender.node_table import NodeFacts, NodeTable, SpeedFacts
-from scheduler_extender.offer import NamesInJson, NamesListed, OfferError
 from scheduler_extender.price_list import PriceLists, cheapest
 from tests.scheduler_extender.builders import GIB
 
@@ -69,9 +66,7 @@ class KeptInOrder(RuleBasedStateMachine):
         assert kept is not None
         known = [node for node in map(self.nodes.get, offered) if node]
         plain = cheapest(kind, known, self.nodes, count)
-        assert kept.cheapest(NamesListed(offered), count) == plain
-        text = b"[" + b",".join(f'"{n}"'.encode() for n in offered) + b"]"
-        assert kept.cheapest(NamesInJson(text), count) == plain
+        assert kept.cheapest(frozenset(offered), count) == plain
 
     @invariant()
     def free_shares_are_shares(self) -> None:
@@ -91,20 +86,3 @@ def test_lists_of_kinds_not_asked_for_are_dropped_and_no_longer_fed() -> None:
         lists.of(kind)
         assert lists.of(kind) is not None
     assert len(nodes._followers) == 64
-
-
-@given(st.lists(st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,20}[a-z0-9])?", fullmatch=True), unique=True))
-def test_names_are_found_in_json_exactly(listed: list[str]) -> None:
-    offer = NamesInJson(b"[" + b",".join(f'"{n}"'.encode() for n in listed) + b"]")
-    assert len(offer) == len(listed)
-    assert list(offer.names()) == listed
-    for name in listed:
-        assert name in offer
-        for other in (name[:-1], name[1:], name + "x", "x" + name):
-            assert (other in offer) == (other in listed)
-
-
-@pytest.mark.parametrize("text", [b"{}", b"7", b'"a"', b"true"])
-def test_what_is_no_list_is_refused(text: bytes) -> None:
-    with pytest.raises(OfferError, match="NodeNames"):
-        NamesInJson(text)

@@ -72,9 +72,9 @@ def test_unknown_nodes_are_left_out(serve: Any) -> None:
         (
             request(pod(), [1]),  # type: ignore[list-item]
             400,
-            "NodeNames: Expected `str`, got `int` - at `$[0]`",
+            "Expected `str`, got `int` - at `$.NodeNames[0]`",
         ),
-        (b'{"Pod": {"metadata": {"uid": "u"}}, "NodeNames": {}}', 400, "NodeNames: expected a list"),
+        (b'{"Pod": {"metadata": {"uid": "u"}}, "NodeNames": {}}', 400, "$.NodeNames"),
         (b'{"Pod": {"metadata": {"uid": "u"}}}', 400, "neither NodeNames nor Nodes"),
         (b'{"Pod": {"metadata": {"uid": "u"}}, "Nodes": {"items": [3]}}', 400, "$.Nodes.items[0]"),
         (request(pod(cpu="-1"), NAMES), 400, "spec.containers[0].resources.requests.cpu"),
