@@ -12,7 +12,7 @@ UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
 export UV
 
 STAMP := .venv/.installed
-PACKAGES := surgekit scheduler_extender node_speed_probe kwok tests
+PACKAGES := surgekit scheduler_extender node_speed_probe cluster_autoscaler_hook kwok tests
 
 help: ## show this
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -54,4 +54,4 @@ $(STAMP): requirements.lock pyproject.toml | $(if $(filter .uv/%,$(UV)),.uv/bin/
 .uv/bin/uv:
 	@echo "uv is not on PATH: installing it from PyPI into .uv"
 	$(PYTHON) -m venv .uv
-	.uv/bin/python -m pip install --quiet --disable-pip-version-check uv
+	.uv/bin/python -m pip install --quiet --disable-pip-version-check uv==0.13.7
