@@ -1,0 +1,1 @@
+"""Variant `best`: node patterns instead of phases. See ../README.md."""

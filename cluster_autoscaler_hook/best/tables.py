@@ -1,0 +1,172 @@
+"""The problem as arrays: what the search reads thousands of times.
+
+Rows are apps with a workload, columns are root families; a pair that cannot run has `runs` False.
+Classes that another class of their family beats in every way are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_autoscaler_hook.model import TOLERANCE, Allocation, Container, InstanceClass, Node, Problem
+from cluster_autoscaler_hook.validation import fits
+
+__all__ = ["Bundles", "Floats", "Ints", "Pattern", "Tables"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+NO_LIMIT = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One node: a class (by index) and minimum-size containers per app (by index)."""
+
+    class_index: int
+    counts: tuple[tuple[int, int], ...]  # (app, count), by app, counts above 0
+
+
+@dataclass(frozen=True)
+class Bundles:
+    """What can be put on a node in one step: a container of some aggregation level."""
+
+    app: Ints
+    family: Ints
+    level: Ints
+    cores: Floats
+    memory: Floats
+
+
+class Tables:
+    """See the module. `capacity` columns: cores, GiB, containers."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.apps = tuple(app for app in problem.apps if app.workload > 0)
+        self.families = tuple(dict.fromkeys(c.family for c in problem.classes))
+        self.classes = _undominated(problem.classes)
+        shape = (len(self.apps), len(self.families))
+        self.workload: Floats = np.array([app.workload for app in self.apps], dtype=float)
+        self.runs = np.zeros(shape, dtype=bool)
+        self.cores: Floats = np.zeros(shape)
+        self.performance: Floats = np.ones(shape)
+        self.per_node: Ints = np.zeros(shape, dtype=np.int64)
+        self.containers: dict[tuple[int, int], Container] = {}
+        for f, family in enumerate(self.families):
+            for a, app in enumerate(self.apps):
+                container = problem.containers.get((app.name, family))
+                hosts = [c for c in self.classes if c.family == family and container and fits(container, c)]
+                if container is None or not hosts:
+                    continue
+                self.runs[a, f] = True
+                self.cores[a, f] = container.cores
+                self.performance[a, f] = container.performance
+                self.per_node[a, f] = app.max_per_node or NO_LIMIT
+                self.containers[a, f] = container
+        self.class_family: Ints = np.array([self.families.index(c.family) for c in self.classes])
+        self.capacity: Floats = np.array(
+            [[c.cores, c.memory_gib, NO_LIMIT if c.max_containers is None else c.max_containers]
+             for c in self.classes], dtype=float,
+        )  # fmt: skip
+        self.room: Floats = self.capacity * (1 + TOLERANCE / 2)
+        self.price: Floats = np.array([c.price_per_hour for c in self.classes])
+
+    def needed(self, need: Floats) -> Ints:
+        """Minimum-size containers of each app that would meet `need` in each family alone."""
+        counts = np.ceil(need[:, None] / self.performance - TOLERANCE / 2).astype(np.int64)
+        return np.where(self.runs, np.maximum(counts, 0), 0)
+
+    @cached_property
+    def memory_per_container(self) -> Floats:
+        """At the best aggregation level the workload can use; nothing needs less."""
+        memory = np.zeros(self.runs.shape)
+        needed = self.needed(self.workload)
+        for (a, f), container in self.containers.items():
+            sizes = zip(container.levels, container.memory_gib, strict=True)
+            memory[a, f] = min(m / level for level, m in sizes if level <= needed[a, f])
+        return memory
+
+    @cached_property
+    def bundles(self) -> Bundles:
+        """All (app, family, level), larger levels first."""
+        rows = sorted(
+            (
+                (-level, a, f, level * container.cores, memory)
+                for (a, f), container in self.containers.items()
+                for level, memory in zip(container.levels, container.memory_gib, strict=True)
+            )
+        )
+        columns = np.array(rows, dtype=float).reshape(len(rows), 5).T
+        level, app, family = (column.astype(np.int64) for column in (-columns[0], columns[1], columns[2]))
+        return Bundles(app, family, level, columns[3], columns[4])
+
+    def used(self, family: int, counts: dict[int, int]) -> tuple[float, float, int]:
+        """Cores, GiB and containers of a node's contents after aggregation."""
+        cores = memory = 0.0
+        running = 0
+        for a, count in counts.items():
+            container = self.containers[a, family]
+            cores += count * container.cores
+            left = count
+            for level, size in zip(reversed(container.levels), reversed(container.memory_gib), strict=True):
+                of_level, left = divmod(left, level)
+                memory += of_level * size
+                running += of_level
+        return cores, memory, running
+
+    def holds(self, class_index: int, counts: dict[int, int]) -> bool:
+        family = int(self.class_family[class_index])
+        cores, memory, running = self.used(family, counts)
+        room = self.room[class_index]
+        return (
+            cores <= room[0]
+            and memory <= room[1]
+            and running <= room[2]
+            and all(count <= self.per_node[a, family] for a, count in counts.items())
+        )
+
+    def free_cores(self, pattern: Pattern) -> float:
+        family = int(self.class_family[pattern.class_index])
+        used = sum(n * self.cores[a, family] for a, n in pattern.counts)
+        return float(self.room[pattern.class_index, 0] - used)
+
+    def served(self, patterns: list[Pattern]) -> Floats:
+        """Performance per app of some nodes."""
+        total = np.zeros(len(self.apps))
+        for pattern in patterns:
+            family = self.class_family[pattern.class_index]
+            for a, count in pattern.counts:
+                total[a] += count * self.performance[a, family]
+        return total
+
+    def cost(self, patterns: list[Pattern]) -> float:
+        return float(sum(self.price[pattern.class_index] for pattern in patterns))
+
+    def allocation(self, patterns: list[Pattern]) -> Allocation:
+        return Allocation(
+            tuple(
+                Node(self.classes[p.class_index].name, {self.apps[a].name: n for a, n in p.counts})
+                for p in patterns
+            )
+        )
+
+
+def _undominated(classes: tuple[InstanceClass, ...]) -> tuple[InstanceClass, ...]:
+    """Without the classes that another of the family equals or beats in size, at no higher price."""
+
+    def size(c: InstanceClass) -> tuple[float, float, float]:
+        return c.cores, c.memory_gib, NO_LIMIT if c.max_containers is None else c.max_containers
+
+    kept: list[InstanceClass] = []
+    for c in sorted(classes, key=lambda c: (c.price_per_hour, [-x for x in size(c)], c.name)):
+        beaten = any(
+            k.family == c.family and all(x >= y for x, y in zip(size(k), size(c), strict=True)) for k in kept
+        )
+        if not beaten:
+            kept.append(c)
+    return tuple(kept)

@@ -1,0 +1,1 @@
+"""Variant `paper`: the four phases of FCMA as printed. What goes beyond them says so where it stands."""

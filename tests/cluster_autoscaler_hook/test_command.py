@@ -1,0 +1,75 @@
+"""`surgekit fcma solve` and `surgekit bench fcma`, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cluster_autoscaler_hook.builders import PROBLEMS
+
+SURGEKIT = [sys.executable, "-c", "from surgekit.cli import main; main()"]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*SURGEKIT, *arguments], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("variant", ["paper", "best", "ffc", "ffp"])
+def test_json(variant: str) -> None:
+    done = run("fcma", "solve", str(PROBLEMS / "table3.json"), "--variant", variant, "--json", "-")
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said.keys() == {
+        *("cost", "lower_bound", "seconds", "nodes", "containers"),
+        *("fault_tolerance", "load_balance", "isolation"),
+        *("allocation", "variant", "deadline_reached"),
+    }
+    assert said["lower_bound"] <= said["cost"]
+    nodes = [node for nodes in said["allocation"].values() for node in nodes]
+    assert len(nodes) == said["nodes"]
+    assert sum(n for node in nodes for levels in node.values() for n in levels.values()) == said["containers"]
+
+
+def test_tables_and_a_file(tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "figures.json"
+    done = run("fcma", "solve", str(PROBLEMS / "table3.json"), "--variant", "ffc", "--json", str(out))
+    assert done.returncode == 0, done.stderr
+    assert "BC48" in done.stdout
+    assert json.loads(out.read_text())["variant"] == "ffc"
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (("usd/h", "yen"), "table.json: units: 'cost/t' is 'yen'"),
+        (('"cores": 7600', '"cores": 99000'), None),
+    ],
+)
+def test_a_bad_problem_is_one_line(edit: tuple[str, str], message: str | None, tmp_path: Path) -> None:
+    text = (PROBLEMS / "table3.json").read_text().replace(*edit)
+    if message is None:  # A2 fits nowhere
+        text = text.replace('"cores": 5000', '"cores": 99000')
+        message = "app 'A2' fits nowhere"
+    path = tmp_path / "table.json"
+    path.write_text(text)
+    done = run("fcma", "solve", str(path))
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_sfmpl_out_of_range_is_told() -> None:
+    done = run("fcma", "solve", str(PROBLEMS / "table3.json"), "--sfmpl", "2")
+    assert done.returncode == 1
+    assert "sfmpl is 2.0" in done.stderr
+
+
+def test_the_bench_says_where_its_data_should_be(tmp_path: Path) -> None:
+    done = run("bench", "fcma", "--data", str(tmp_path / "nowhere"))
+    assert done.returncode == 2
+    assert "--data" in done.stderr
