@@ -1,0 +1,1 @@
+"""The Cluster Autoscaler expander: which node group to grow next. See README.md."""

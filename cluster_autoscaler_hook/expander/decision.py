@@ -1,0 +1,157 @@
+"""Which node group to grow now.
+
+    cost(g) = nodes_g * price_g + the cheapest way to help the pods g leaves
+
+`nodes_g` is the caller's own count for every pod g can help, because that is what it will add. The second
+term is `lookahead`'s. FCMA's plan for all pending pods says what freely mixed classes would cost: the bound
+that the reasons and metrics measure the choice against, and what decides between equally cheap groups.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from cluster_autoscaler_hook.deadline import Deadline
+from cluster_autoscaler_hook.expander.caller_model import Overhead
+from cluster_autoscaler_hook.expander.lookahead import Lookahead, infer_overhead
+from cluster_autoscaler_hook.expander.model import Decision, Offer, Option, Score, Template
+from cluster_autoscaler_hook.expander.plan import Solve, as_problem
+from cluster_autoscaler_hook.expander.prices import Prices
+from cluster_autoscaler_hook.model import InfeasibleProblem, InvalidProblem, Solution
+
+__all__ = ["PlanFailed", "cheapest_that_fits", "choose"]
+
+# Costs closer than this are equal: sums of prices, not prices, differ in the last digits.
+_SAME = 1e-9
+# A solver that is given less does not come back in time, and is in the way of the next request.
+_LEAST_PLAN_S = 0.1
+
+
+class PlanFailed(Exception):
+    """What a `Solve` raises that gave up or hung; the choice then stands without a plan."""
+
+
+def choose(offer: Offer, prices: Prices, overhead: Overhead, solve: Solve, deadline: Deadline) -> Decision:
+    """One group, unless nothing was offered."""
+    priced = [o for o in usable(offer.options) if o.group in prices.by_group and o.group in offer.templates]
+    if len(priced) < 2:
+        return cheapest_that_fits(offer.options, offer.templates, prices)
+    if deadline.reached():
+        return cheapest_that_fits(offer.options, offer.templates, prices, "no time left to plan")
+    overhead = infer_overhead(offer, overhead, deadline)
+    lookahead = Lookahead(offer, prices.by_group, overhead, deadline)
+    scores = _scores(priced, prices, lookahead)
+    if not lookahead.complete:
+        why = "the deadline came before every way was tried"
+        return cheapest_that_fits(offer.options, offer.templates, prices, why)
+    plan, failure = _plan(offer, prices, overhead, solve, deadline)
+    planned = {node.instance_class for node in plan.allocation.nodes} if plan else set()
+    pods = {o.group: o.pod_count for o in priced}
+    least = min(score.total_per_hour for score in scores)
+    equal = [score for score in scores if score.total_per_hour <= least * (1 + _SAME)]
+    best = min(equal, key=lambda s: (s.group not in planned, -pods[s.group], s.group))
+    scores.sort(key=lambda s: (s is not best, s.total_per_hour, s.group))
+    return Decision(
+        (best.group,),
+        (*_why(scores, prices.currency), _plan_in_words(plan, prices.currency, failure), *prices.remarks),
+        failure,
+        tuple(scores),
+        plan.cost_per_hour if plan else None,
+        plan.lower_bound_per_hour if plan else None,
+        _unpriced(offer.options, prices),
+    )
+
+
+def _scores(options: Sequence[Option], prices: Prices, lookahead: Lookahead) -> list[Score]:
+    """The most promising first; one that cannot become the best is not looked into."""
+    steps = [
+        (o, o.nodes * prices.by_group[o.group].per_hour, lookahead.bound(lookahead.left(o))) for o in options
+    ]
+    scores, best = [], math.inf
+    for option, step, bound in sorted(steps, key=lambda found: (found[1] + found[2], found[0].group)):
+        hopeless = step + bound > best * (1 + _SAME)
+        to_go = bound if hopeless else lookahead.after(option)
+        best = min(best, math.inf if hopeless else step + to_go)
+        scores.append(Score(option.group, step, to_go, at_least=hopeless))
+    return scores
+
+
+def cheapest_that_fits(
+    options: Sequence[Option], templates: Mapping[str, Template], prices: Prices, fallback: str | None = None
+) -> Decision:
+    """The least money for a pod helped: greedy weighted set cover, without a look at the pods.
+
+    Among groups without a price, the least CPU for a pod helped.
+    """
+    candidates = usable(options)
+    if not candidates:
+        groups = tuple(dict.fromkeys(o.group for o in options))
+        return Decision(groups, ("nothing to choose from", *prices.remarks), fallback)
+    priced = [o for o in candidates if o.group in prices.by_group]
+
+    def cost(option: Option) -> float:
+        if priced:
+            return option.nodes * prices.by_group[option.group].per_hour
+        template = templates.get(option.group)
+        return option.nodes * template.cpu_millis if template else float("inf")
+
+    best = min(priced or candidates, key=lambda o: (cost(o) / o.pod_count, -o.pod_count, o.group))
+    if len(candidates) == 1:
+        reason = f"{best.group} is the only option"
+    elif len(priced) == 1:
+        reason = f"{best.group} is the only option with a price"
+    elif priced:
+        reason = (
+            f"{best.group} helps a pod for the least: {best.nodes} nodes for {cost(best):.4g} "
+            f"{prices.currency} an hour, {best.pod_count} pods"
+        )
+    else:
+        reason = f"{best.group} takes the least CPU for a pod helped"
+        fallback = fallback or "no option has a price"
+    return Decision((best.group,), (reason, *prices.remarks), fallback, unpriced=_unpriced(options, prices))
+
+
+def usable(options: Sequence[Option]) -> list[Option]:
+    """The caller never adds 0 nodes; such an option would mean no scale-up."""
+    return [option for option in options if option.nodes > 0 and option.pod_count > 0]
+
+
+def _plan(
+    offer: Offer, prices: Prices, overhead: Overhead, solve: Solve, deadline: Deadline
+) -> tuple[Solution | None, str | None]:
+    """(the plan, why there is none)."""
+    if deadline.left_s() < _LEAST_PLAN_S:
+        return None, "no time left for FCMA's plan"
+    try:
+        problem = as_problem(offer, prices.by_group, overhead, prices.cpus_per_core)
+        return solve(problem, deadline.left_s()), None
+    except (InvalidProblem, InfeasibleProblem) as error:
+        return None, f"no plan can be made: {error}"
+    except PlanFailed as error:
+        return None, str(error)
+
+
+def _why(scores: Sequence[Score], currency: str) -> list[str]:
+    best = scores[0]
+    said = [
+        f"{best.group}: {best.step_per_hour:.4g} now and {best.to_go_per_hour:.4g} for the pods it leaves, "
+        f"{best.total_per_hour:.4g} {currency} an hour"
+    ]
+    if len(scores) > 1:
+        how = "at least" if scores[1].at_least else "at"
+        said.append(f"next best: {scores[1].group} {how} {scores[1].total_per_hour:.4g}")
+    return said
+
+
+def _plan_in_words(plan: Solution | None, currency: str, failure: str | None) -> str:
+    if plan is None:
+        return f"without a plan: {failure}"
+    nodes = Counter(node.instance_class for node in plan.allocation.nodes)
+    mix = ", ".join(f"{count} {group}" for group, count in sorted(nodes.items()))
+    return f"FCMA's plan, classes mixed freely: {mix} for {plan.cost_per_hour:.4g} {currency} an hour"
+
+
+def _unpriced(options: Sequence[Option], prices: Prices) -> tuple[str, ...]:
+    return tuple(o.group for o in options if o.group not in prices.by_group)

@@ -1,0 +1,205 @@
+"""What the pods an option leaves cost at best, when the caller goes on as it does.
+
+The caller lets one group swallow every pod it can help, so what follows a choice is a sequence of such steps.
+Groups that leave the same pods differ only in what they cost, so the sequences are few: at each state the
+cheapest group for each set of pods left. They are all tried (with memory, and cut off by lower bounds),
+which makes the cost to go exact as far as the caller's model is. Only among groups that are about to reach
+their maximum size is the most promising followed alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_autoscaler_hook.deadline import Deadline
+from cluster_autoscaler_hook.expander.caller_model import Overhead, estimate
+from cluster_autoscaler_hook.expander.model import Kind, Offer, Option, Price, Template
+
+__all__ = ["Lookahead", "infer_overhead"]
+
+_Counts = tuple[int, ...]
+# DaemonSets of a node: network agent, kube-proxy (100m); logs and metrics as well (300m); a mesh (1 CPU).
+# Their memory is none, or about a MiB for each millicore.
+_OVERHEADS = [(millis, mib) for millis in (50, 100, 200, 300, 500, 1000) for mib in (0, millis)]
+# Options looked at to infer it: those with the most nodes show the most.
+_OPTIONS_COMPARED = 8
+# Rounding must not make a bound larger than what it bounds.
+_SLACK = 1 - 1e-9
+
+
+def infer_overhead(offer: Offer, configured: Overhead, deadline: Deadline) -> Overhead:
+    """What DaemonSets take, as far as the caller's node counts show; `configured` where they agree with it.
+
+    The caller subtracts DaemonSet pods when it packs, but the node it sends does not show them.
+    """
+    shown = sorted((o for o in offer.options if o.group in offer.templates), key=lambda o: -o.nodes)
+
+    def disagreements(overhead: Overhead) -> float:
+        found = 0
+        for option in shown[:_OPTIONS_COMPARED]:
+            if deadline.reached():
+                return math.inf
+            template = overhead.off(offer.templates[option.group])
+            found += estimate(template, offer.kinds, option.pods).nodes != option.nodes
+        return found
+
+    best, fewest = configured, disagreements(configured)
+    for millis, mib in _OVERHEADS:
+        if not 0 < fewest < math.inf:
+            break
+        tried = Overhead(
+            max(millis, configured.cpu_millis), max(mib << 20, configured.memory_bytes), configured.pods
+        )
+        if (found := disagreements(tried)) < fewest:
+            best, fewest = tried, found
+    return best
+
+
+class Lookahead:
+    def __init__(
+        self, offer: Offer, prices: Mapping[str, Price], overhead: Overhead, deadline: Deadline
+    ) -> None:
+        self._kinds, self._pending, self._deadline = offer.kinds, offer.pending, deadline
+        needs = np.array(
+            [(k.demand.cpu_millis, k.demand.memory_bytes, 1) for k in offer.kinds], dtype=np.float64
+        )
+        self._groups = [
+            _Group(
+                overhead.off(offer.templates[option.group]),
+                prices[option.group].per_hour,
+                offer.kinds,
+                needs,
+                option.nodes,
+            )
+            for option in offer.options
+            if option.group in prices and option.group in offer.templates
+        ]
+        by_name = {option.group: option for option in offer.options}
+        for group in self._groups:
+            # One that leaves pods it could help has reached its size: so many nodes and no more.
+            group.limited = group.helps(self.left(by_name[group.name]))
+        # For each kind the cheapest share of a node it takes, by CPU, memory and number.
+        shares = np.array([group.shares for group in self._groups]).reshape(-1, len(offer.kinds), 3)
+        self._least = np.where(np.isfinite(least := shares.min(axis=0, initial=math.inf)), least, 0.0)
+        self._known: dict[tuple[_Counts, frozenset[str]], float] = {}
+        # Whether every sequence was tried; else some costs are lower bounds.
+        self.complete = True
+
+    def left(self, option: Option) -> _Counts:
+        return tuple(max(0, count - option.pods.get(kind, 0)) for kind, count in enumerate(self._pending))
+
+    def after(self, option: Option) -> float:
+        """Cost per hour of the pods `option` leaves. Pods no priced group helps cost nothing here."""
+        used = {group.name for group in self._groups if group.limited and group.name == option.group}
+        return self._to_go(self.left(option), frozenset(used))
+
+    def bound(self, left: _Counts) -> float:
+        """No nodes for these pods cost less: their CPU, memory or number alone, where it is cheapest."""
+        return float((np.array(left) @ self._least).max()) * _SLACK
+
+    def _to_go(self, left: _Counts, used: frozenset[str]) -> float:
+        """`used`: the groups of limited size that were grown already."""
+        if not any(left):
+            return 0.0
+        if (known := self._known.get((left, used))) is not None:
+            return known
+        best = self._with_unlimited(left, used)
+        if self._deadline.reached():
+            self.complete = False
+            return best
+        # Which limited groups to use is a knapsack; the one that promises most is followed, not all.
+        promising = min(self._limited_steps(left, used), default=None)
+        if promising is not None and promising[0] < best:
+            _, cost, then, name = promising
+            best = min(best, cost + self._to_go(then, used | {name}))
+        # Nothing helps: the caller says these fit where our model says they do not.
+        self._known[left, used] = best if math.isfinite(best) else self.bound(left)
+        return self._known[left, used]
+
+    def _with_unlimited(self, left: _Counts, used: frozenset[str]) -> float:
+        """The best next step with a group that takes all it can; exact where there are no others."""
+        steps: dict[_Counts, list[tuple[float, int]]] = defaultdict(list)
+        for index, group in enumerate(self._groups):
+            if not group.limited and group.helps(left):
+                steps[group.then(left)].append((group.bound(left), index))
+        ordered = sorted(
+            (min(groups)[0] + self.bound(then), then, sorted(groups)) for then, groups in steps.items()
+        )
+        best = math.inf
+        for at_least, then, groups in ordered:
+            if at_least >= best:
+                break
+            if self._deadline.reached():
+                self.complete = False
+                return min(best, at_least)
+            best = min(best, self._cheapest(left, groups) + self._to_go(then, used))
+        return best
+
+    def _cheapest(self, left: _Counts, groups: Sequence[tuple[float, int]]) -> float:
+        """What the pods that all these groups take cost in the cheapest of them."""
+        best = math.inf
+        for at_least, index in groups:
+            if at_least >= best or self._deadline.reached():
+                break
+            group = self._groups[index]
+            best = min(best, estimate(group.template, self._kinds, group.wanted(left)).nodes * group.price)
+        return best
+
+    def _limited_steps(
+        self, left: _Counts, used: frozenset[str]
+    ) -> Iterator[tuple[float, float, _Counts, str]]:
+        """(what it leads to at least, its cost, the pods it leaves, its name) of each group still unused."""
+        for group in self._groups:
+            if not group.limited or group.name in used or not group.helps(left):
+                continue
+            if self._deadline.reached():
+                self.complete = False
+                return
+            found = estimate(group.template, self._kinds, group.wanted(left), group.nodes)
+            then = tuple(count - found.placed.get(kind, 0) for kind, count in enumerate(left))
+            cost = found.nodes * group.price
+            yield cost + self.bound(then), cost, then, group.name
+
+
+class _Group:
+    def __init__(
+        self, template: Template, price: float, kinds: Sequence[Kind], needs: NDArray[np.float64], nodes: int
+    ) -> None:
+        self.name, self.template, self.price, self.nodes = template.group, template, price, nodes
+        self.limited = False
+        self.takes = np.array([template.group in kind.groups and _fits(kind, template) for kind in kinds])
+        room = np.array([template.cpu_millis, template.memory_bytes, template.max_pods], dtype=np.float64)
+        # Price of the share of a node that a pod of each kind takes; infinite where it cannot be.
+        shares = np.divide(needs * price, room, out=np.zeros_like(needs), where=room > 0)
+        self.shares = np.where(self.takes[:, None], shares, math.inf)
+        self._taken = np.where(self.takes[:, None], shares, 0.0)
+
+    def helps(self, left: _Counts) -> bool:
+        return bool(np.any(self.takes & (np.array(left) > 0)))
+
+    def then(self, left: _Counts) -> _Counts:
+        """What is left when it has taken all it can."""
+        return tuple(np.where(self.takes, 0, left).tolist())
+
+    def wanted(self, left: _Counts) -> dict[int, int]:
+        return {kind: count for kind, count in enumerate(left) if count and self.takes[kind]}
+
+    def bound(self, left: _Counts) -> float:
+        """Whole nodes, at least as many as CPU, memory or number alone ask for."""
+        nodes = float((np.array(left) @ self._taken).max()) / self.price
+        return math.ceil(nodes * _SLACK) * self.price
+
+
+def _fits(kind: Kind, template: Template) -> bool:
+    demand = kind.demand
+    return (
+        demand.cpu_millis <= template.cpu_millis
+        and demand.memory_bytes <= template.memory_bytes
+        and template.max_pods > 0
+        and all(template.others.get(name, 0) >= amount for name, amount in demand.others)
+    )

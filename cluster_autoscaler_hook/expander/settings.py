@@ -1,0 +1,55 @@
+"""Settings of the expander."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from surgekit.modes import Mode
+from surgekit.settings import setting
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    mode: Mode = setting(
+        Mode.ENFORCE, "off, shadow (answer with every option, log the choice) or enforce (answer with one)"
+    )
+    catalogue: Path | None = setting(
+        None,
+        "file with the classes and their prices (YAML, or the FCMA paper's CSV); read again when it changes",
+    )
+    price_labels: tuple[str, ...] = setting(
+        ("surgekit.dev/price-per-hour", "eks-node-viewer/instance-price"),
+        "labels or annotations of a node that hold its price per hour where the catalogue has none",
+    )
+    deadline_s: float = setting(
+        0.45,
+        "seconds from a request's bytes to the answer; 0 means the cheapest that fits, always",
+        minimum=0.0,
+        maximum=4.0,
+    )
+    daemonset_cpu_millis: int = setting(
+        0,
+        "millicores DaemonSets take of every node; more is assumed where the autoscaler's counts show it",
+        minimum=0,
+        maximum=1_000_000,
+    )
+    daemonset_memory_mib: int = setting(
+        0, "MiB that DaemonSets take of every node", minimum=0, maximum=1_000_000
+    )
+    daemonset_pods: int = setting(0, "DaemonSet pods on every node", minimum=0, maximum=1000)
+    max_request_mib: int = setting(
+        128,
+        "MiB of the largest request taken; the autoscaler sends no more than 128",
+        minimum=1,
+        maximum=1024,
+    )
+    decisions_kept: int = setting(200, "decisions kept for /explain", minimum=1, maximum=100_000)
+    bind: str = setting("0.0.0.0:9443", "address and port of the gRPC service")
+    http_bind: str = setting("0.0.0.0:8080", "address and port of /livez, /readyz, /metrics and /explain")
+    tls_directory: Path | None = setting(
+        None, "directory with tls.crt and tls.key; none means plaintext, which the autoscaler refuses"
+    )
+    log_level: str = setting("INFO", "DEBUG, INFO, WARNING or ERROR")

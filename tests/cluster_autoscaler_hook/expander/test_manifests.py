@@ -1,0 +1,83 @@
+"""What the expander's manifests say against what the code says; no cluster needed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+from cluster_autoscaler_hook.catalogue import load as load_catalogue
+from cluster_autoscaler_hook.expander.settings import Settings
+from surgekit.cli import app
+from surgekit.settings import describe, load
+
+ROOT = Path(__file__).parents[3]
+MANIFESTS = ROOT / "manifests" / "expander"
+README = ROOT / "cluster_autoscaler_hook" / "expander" / "README.md"
+
+
+def example() -> str:
+    lines = [
+        "# Settings of the expander: every key with its default; take the # away to change one.",
+        "# The Deployment's arguments and SURGEKIT_<KEY> variables override what is said here.",
+    ]
+    for key, default, meaning in describe(Settings):
+        lines += ["", f"# {meaning}", f"# {key}: {_yaml(default)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _yaml(default: str) -> str:
+    if default.startswith("("):
+        return "[" + default.strip("(),").replace("'", "") + "]"
+    return "null" if default == "None" else default
+
+
+def test_the_settings_file_names_every_key(request: pytest.FixtureRequest) -> None:
+    file = MANIFESTS / "settings.yaml"
+    if request.config.getoption("--update-golden"):
+        file.write_text(example())
+    assert file.read_text() == example(), "pytest --update-golden writes it anew"
+
+
+def test_the_settings_file_can_be_used(tmp_path: Path) -> None:
+    assert load(Settings, MANIFESTS / "settings.yaml", environ={}) == Settings()
+    keys = re.findall(r"^# ([a-z_]+: (?!null).+)$", (MANIFESTS / "settings.yaml").read_text(), re.MULTILINE)
+    opened = tmp_path / "settings.yaml"
+    opened.write_text("\n".join(key for key in keys if key.split(":")[0] in Settings.__dataclass_fields__))
+    assert load(Settings, opened, environ={}) == Settings()
+
+
+def test_the_catalogue_can_be_used() -> None:
+    assert load_catalogue(MANIFESTS / "catalogue.yaml").entries
+
+
+def test_the_command_line_takes_the_arguments_of_the_pod() -> None:
+    spec = yaml.safe_load((MANIFESTS / "deployment.yaml").read_text())["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    arguments: list[str] = container["args"]
+    command: Any = typer.main.get_command(app)
+    context = command.make_context("surgekit", list(arguments))
+    while hasattr(command, "resolve_command"):  # a group of commands
+        name, command, arguments = command.resolve_command(context, arguments)
+        context = command.make_context(name, list(arguments), parent=context)
+    assert not context.args, f"left over: {context.args}"
+
+
+def test_every_resource_is_named() -> None:
+    named = yaml.safe_load((MANIFESTS / "kustomization.yaml").read_text())
+    files = {file.name for file in MANIFESTS.glob("*.yaml")} - {"kustomization.yaml"}
+    generated = {name for generator in named["configMapGenerator"] for name in generator["files"]}
+    assert set(named["resources"]) | generated == files
+
+
+def test_the_readme_names_every_setting_and_metric() -> None:
+    text = README.read_text()
+    for key, default, meaning in describe(Settings):
+        assert f"| `{key}` | {_yaml(default)} | {meaning} |" in text
+    source = "".join(file.read_text() for file in README.parent.glob("*.py"))
+    for metric in set(re.findall(r'"(surgekit_expander_\w+)"', source)):
+        assert f"`{metric}" in text
