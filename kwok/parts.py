@@ -21,7 +21,7 @@ from kwok.lab import Lab
 from surgekit import mutual_tls
 from surgekit.certificates import ensure
 
-__all__ = ["ExtenderPart", "find_extender", "install", "start_extender", "start_probe"]
+__all__ = ["ExtenderPart", "apply_manifests", "find_extender", "install", "start_extender", "start_probe"]
 
 MANIFESTS = Path(__file__).parent.parent / "manifests"
 NAMESPACE = "surgekit-system"
@@ -33,7 +33,12 @@ _IN_PODS = {"Deployment", "Job", "CronJob", "PodDisruptionBudget", "Service", "N
 
 def install(lab: Lab) -> None:
     """CRDs, RBAC and the opt-in policy, as the manifests have them."""
-    rendered = [lab.kubectl("kustomize", MANIFESTS / "base" / part) for part in (".", "opt-in")]
+    apply_manifests(lab, MANIFESTS / "base", MANIFESTS / "base" / "opt-in")
+
+
+def apply_manifests(lab: Lab, *directories: Path) -> None:
+    """What kustomize makes of `directories`, without what would run in pods."""
+    rendered = [lab.kubectl("kustomize", directory) for directory in directories]
     documents = [d for text in rendered for d in yaml.safe_load_all(text)]
     kept = [d for d in documents if d["kind"] not in _IN_PODS]
     kept.sort(key=lambda d: d["kind"] not in ("Namespace", "CustomResourceDefinition"))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CORE", "ETCD", "GROUPS", "KUBERNETES", "KUBERNETES_VERSION", "KWOK", "Group"]
+__all__ = ["CORE", "ETCD", "GROUPS", "KARPENTER", "KUBERNETES", "KUBERNETES_VERSION", "KWOK", "Group"]
 
 _MODULES = Path(__file__).parent
 KUBERNETES_VERSION = "v1.36.3"
@@ -51,5 +51,7 @@ KUBERNETES = Group(
 )
 ETCD = Group("etcd", {"etcd": "go.etcd.io/etcd/server/v3"})
 KWOK = Group("kwok", {name: f"sigs.k8s.io/kwok/cmd/{name}" for name in ("kwok", "kwokctl")}, released=False)
+# With its KWOK provider, the one that needs no cloud; only the benches and tests of FCMA use it.
+KARPENTER = Group("karpenter", {"karpenter": "sigs.k8s.io/karpenter/kwok"}, released=False)
 CORE = (KWOK, ETCD, KUBERNETES)
-GROUPS = CORE
+GROUPS = (*CORE, KARPENTER)

@@ -73,7 +73,17 @@ def until(condition: Callable[[], bool], what: str, timeout_s: float = 30) -> No
 # ---- what is applied
 
 
-@pytest.mark.parametrize("directory", ["overlays/self-signed", "overlays/second-scheduler", "base/opt-in"])
+@pytest.mark.parametrize(
+    "directory",
+    [
+        "overlays/self-signed",
+        "overlays/second-scheduler",
+        "base/opt-in",
+        "expander",
+        "karpenter",
+        "karpenter/opt-in",
+    ],
+)
 def test_the_api_server_takes_everything_and_warns_of_nothing(installed: Lab, directory: str) -> None:
     arguments = ("apply", "--server-side", "-k", MANIFESTS / directory, "--dry-run=server")
     installed.kubectl(*arguments, "--warnings-as-errors")
@@ -217,7 +227,7 @@ RIGHTS = [
     *(
         ("surgekit-certificates", v, "", "secrets", "", NAMESPACE, s, True)
         for v in ("get", "update")
-        for s in ("surgekit-ca", "surgekit-extender-tls", "surgekit-scheduler-client-tls")
+        for s in ("surgekit-ca", "surgekit-extender-tls", "surgekit-expander-tls")
     ),
     ("surgekit-certificates", "get", "", "secrets", "", NAMESPACE, "another", False),
     ("surgekit-certificates", "list", "", "secrets", "", NAMESPACE, "", False),
@@ -276,9 +286,10 @@ def lose_the_ca(lab: Lab) -> None:
 
 
 def test_the_keeper_of_certificates_runs_under_its_own_account(installed: Lab) -> None:
-    assert keep_certificates(installed) == ["created"] * 4
-    assert keep_certificates(installed) == ["kept"] * 4
-    for name in ("surgekit-extender-tls", "surgekit-scheduler-client-tls", "surgekit-prometheus-client-tls"):
+    assert keep_certificates(installed) == ["created"] * 5
+    assert keep_certificates(installed) == ["kept"] * 5
+    servers = ("surgekit-extender-tls", "surgekit-expander-tls")
+    for name in (*servers, "surgekit-scheduler-client-tls", "surgekit-prometheus-client-tls"):
         secret = installed.kube.get(f"/api/v1/namespaces/{NAMESPACE}/secrets/{name}")
         assert (secret["type"], set(secret["data"])) == (
             "kubernetes.io/tls",

@@ -1,0 +1,1 @@
+"""FCMA's mixed plan, carried out by Karpenter: NodeClaims with fixed instance classes."""

@@ -1,0 +1,31 @@
+"""The catalogue as a file that may change under us: read again when it did, used whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from cluster_autoscaler_hook.catalogue import Catalogue, CatalogueError, from_csv, load
+
+__all__ = ["SHIPPED", "CatalogueFile"]
+
+SHIPPED = Path(__file__).parent.parent / "data" / "aws_eu_west_1.csv"
+
+
+class CatalogueFile:
+    def __init__(self, path: Path | None) -> None:
+        self._path = path or SHIPPED
+        self._digest = ""
+        self._catalogue: Catalogue | None = None
+
+    def read(self) -> tuple[Catalogue, str]:
+        """The catalogue and a digest of it. A file that cannot be used is an error, though an earlier
+        content could be: prices nobody stands for any more must not rent nodes."""
+        try:
+            digest = hashlib.sha256(self._path.read_bytes()).hexdigest()[:16]
+        except OSError as error:
+            raise CatalogueError(f"catalogue {str(self._path)!r} cannot be read: {error}") from error
+        if self._catalogue is None or digest != self._digest:
+            read = from_csv if self._path.suffix == ".csv" else load
+            self._catalogue, self._digest = read(self._path), digest
+        return self._catalogue, digest

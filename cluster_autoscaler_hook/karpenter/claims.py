@@ -1,0 +1,127 @@
+"""A NodeClaim of ours as an object: how it is written, how it is read, and what is amiss with it.
+
+Ownership, so that nobody fights over a node:
+- no NodePool: Karpenter launches, registers, expires and terminates the claim, and never consolidates it
+  (its disruption looks at nodes with the label karpenter.sh/nodepool only);
+- label and taint surgekit.dev/pool: only pods that opted in land there, whatever Karpenter's own
+  consolidation or other schedulers think;
+- we delete the claim when its node is empty; Karpenter then drains by its own rules (PDBs included).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from cluster_autoscaler_hook.karpenter.model import (
+    CLAIM_LABEL,
+    INSTANCE_TYPE,
+    PLANNED_ANNOTATION,
+    POOL_LABEL,
+    Claim,
+    Kind,
+    PlannedNode,
+)
+from cluster_autoscaler_hook.karpenter.settings import Settings
+from surgekit.quantity import QuantityError, parse
+
+__all__ = ["PATH", "claim_object", "read_claim"]
+
+PATH = "/apis/karpenter.sh/v1/nodeclaims"
+Json = dict[str, Any]
+
+
+def claim_object(node: PlannedNode, kinds: Mapping[str, Kind], plan_id: str, settings: Settings) -> Json:
+    held = [(kinds[kind], count) for kind, count in sorted(node.pods.items())]
+    requirements = {INSTANCE_TYPE: node.instance_class, "karpenter.sh/capacity-type": settings.capacity_type}
+    if settings.zone_known:
+        requirements["topology.kubernetes.io/zone"] = settings.zone
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {
+            "name": node.claim,
+            "labels": {
+                POOL_LABEL: settings.pool,
+                CLAIM_LABEL: node.claim,
+                "app.kubernetes.io/managed-by": "surgekit-nodes",
+                "surgekit.dev/plan": plan_id,
+            },
+            "annotations": {PLANNED_ANNOTATION: json.dumps(dict(sorted(node.pods.items())))},
+        },
+        "spec": {
+            "nodeClassRef": {
+                "group": settings.node_class_group,
+                "kind": settings.node_class_kind,
+                "name": settings.node_class_name,
+            },
+            "requirements": [
+                {"key": key, "operator": "In", "values": [value]} for key, value in requirements.items()
+            ],
+            "resources": {
+                "requests": {
+                    "cpu": f"{sum(kind.cpu_millicores * count for kind, count in held)}m",
+                    "memory": str(sum(kind.memory_bytes * count for kind, count in held)),
+                    "pods": str(sum(node.pods.values())),
+                }
+            },
+            "taints": [{"key": POOL_LABEL, "value": settings.pool, "effect": "NoSchedule"}],
+            "expireAfter": settings.expire_after,
+        },
+    }
+
+
+def read_claim(obj: Json) -> Claim:
+    metadata, status = obj["metadata"], obj.get("status") or {}
+    conditions = {c["type"]: c for c in status.get("conditions") or ()}
+    launched = conditions.get("Launched") or {}
+    is_launched = launched.get("status") == "True"
+    return Claim(
+        name=metadata["name"],
+        instance_class=_instance_class(obj),
+        planned=_planned(metadata),
+        created=_unix(metadata.get("creationTimestamp")),
+        provider_id=status.get("providerID") or "",
+        launched=is_launched,
+        failure="" if is_launched else _failure(launched),
+        deleting=bool(metadata.get("deletionTimestamp")),
+        requested_cpu_millicores=round(_amount(obj, "cpu") * 1000),
+        requested_memory_bytes=round(_amount(obj, "memory")),
+    )
+
+
+def _amount(obj: Json, resource: str) -> float:
+    try:
+        return parse(((obj["spec"].get("resources") or {}).get("requests") or {}).get(resource, 0))
+    except QuantityError:
+        return 0.0
+
+
+def _instance_class(obj: Json) -> str:
+    for requirement in obj["spec"].get("requirements") or ():
+        if requirement["key"] == INSTANCE_TYPE and len(requirement.get("values") or ()) == 1:
+            return str(requirement["values"][0])
+    return ""
+
+
+def _planned(metadata: Json) -> dict[str, int]:
+    """Somebody may have edited it: what cannot be read is no plan, and the node's room is still known."""
+    try:
+        found = json.loads((metadata.get("annotations") or {}).get(PLANNED_ANNOTATION) or "{}")
+        return {str(kind): int(count) for kind, count in found.items() if int(count) > 0}
+    except (ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _failure(launched: Json) -> str:
+    """Unknown with AwaitingReconciliation is a claim nobody looked at yet, not a failure."""
+    reason = launched.get("reason") or ""
+    if not launched or reason in ("AwaitingReconciliation", ""):
+        return ""
+    return f"{reason}: {launched.get('message') or ''}"
+
+
+def _unix(text: str | None) -> float:
+    return datetime.fromisoformat(text).timestamp() if text else 0.0

@@ -1,0 +1,105 @@
+"""The Karpenter hook as a process: watches wake one thread, which looks, decides and writes.
+
+The replica that holds the Lease acts; the other keeps its tables ready.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+import uuid
+
+import structlog
+
+from cluster_autoscaler_hook import solver
+from cluster_autoscaler_hook.karpenter.actuator import Actuator
+from cluster_autoscaler_hook.karpenter.metrics import HookMetrics
+from cluster_autoscaler_hook.karpenter.settings import Settings
+from cluster_autoscaler_hook.karpenter.sources import ClusterSource
+from cluster_autoscaler_hook.karpenter.term import LONGEST_SLEEP_S, Term
+from cluster_autoscaler_hook.model import Problem, Solution
+from surgekit.kube import ApiError, Kube, KubeUnreachable
+from surgekit.lease import Lease
+from surgekit.modes import Mode
+
+__all__ = ["LEASE_NAME", "Hook"]
+
+log = structlog.get_logger(__name__)
+LEASE_NAME = "surgekit-nodes"
+_PAUSE_S = 2.0  # after a fault that was not ours
+# Rounds this long overdue mean that the thread is stuck or dead.
+_STUCK_S = 90.0
+
+
+class Hook:
+    """Everything of one replica."""
+
+    def __init__(self, settings: Settings, kube: Kube) -> None:
+        self.settings = settings
+        self._wake = threading.Event()
+        self._source = ClusterSource(kube, settings.pool, settings.zone_known, self._wake.set)
+        identity = f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
+        self._lease = Lease(kube, settings.lease_namespace, LEASE_NAME, identity)
+        self.metrics = HookMetrics(lambda: self._lease.held)
+        self._actuator = Actuator(kube, settings, lambda: self._lease.held, self.metrics.writes)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hook", daemon=True)
+        self._last_round_s = time.monotonic()
+
+    def start(self) -> None:
+        if self.settings.mode is Mode.OFF:
+            log.info("hook is off", mode=self.settings.mode)
+            return
+        self._source.start()
+        self._lease.start()
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._wake.set()
+        self._source.stop()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5.0)
+        self._actuator.stop()
+        if self.settings.mode is not Mode.OFF:
+            self._lease.stop()
+
+    def alive(self, now_s: float) -> bool:
+        if self.settings.mode is Mode.OFF:
+            return True
+        return self._thread.is_alive() and self._lease.alive and now_s - self._last_round_s < _STUCK_S
+
+    def not_ready(self, now_s: float) -> str:
+        """What is missing; empty when ready."""
+        if self.settings.mode is Mode.OFF:
+            return ""
+        for name, age_s in self._source.ages_s(now_s).items():
+            if age_s > self.settings.max_input_age_s:
+                return f"no word of {name} for {age_s:.0f} s"
+        return ""
+
+    def _run(self) -> None:
+        variant = solver.Variant(self.settings.variant)
+
+        def solve(problem: Problem) -> Solution:
+            return solver.solve(problem, self.settings.solve_deadline_s, variant)
+
+        term: Term | None = None
+        sleep_s = 0.0
+        while not self._stopping.is_set():
+            self._wake.wait(min(sleep_s, LONGEST_SLEEP_S))
+            self._wake.clear()
+            self._last_round_s = time.monotonic()
+            if not self._lease.held:
+                term, sleep_s = None, 0.1  # another replica may act: the next term starts afresh
+                continue
+            if self.not_ready(self._last_round_s):
+                sleep_s = LONGEST_SLEEP_S
+                continue
+            term = term or Term(self.settings, self._source, self._actuator, self.metrics, solve)
+            try:
+                sleep_s = term.round()
+            except (ApiError, KubeUnreachable) as error:
+                log.warning("hook pauses", error=str(error))
+                self._stopping.wait(_PAUSE_S)

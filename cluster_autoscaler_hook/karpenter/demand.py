@@ -1,0 +1,142 @@
+"""From kinds of waiting pods and classes on offer to FCMA's problem, and back from nothing that fits.
+
+A kind is an app whose container serves one unit of a workload of as many units as there are pods. The
+classes that run the same kinds form one family: the pods' requests are the same on all of them, so root
+families of the price table do not matter here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from cluster_autoscaler_hook.catalogue import Catalogue
+from cluster_autoscaler_hook.karpenter.model import (
+    INSTANCE_TYPE,
+    MIB,
+    POOL_LABEL,
+    Kind,
+    Offer,
+    Shortage,
+)
+from cluster_autoscaler_hook.karpenter.settings import Settings
+from cluster_autoscaler_hook.model import App, Container, InstanceClass, Problem
+from surgekit.pods import PodError, requests
+
+__all__ = ["daemon_overhead", "offers", "problem_of", "unservable"]
+
+_GIB = float(1 << 30)
+Json = dict[str, Any]
+
+
+def offers(
+    catalogue: Catalogue,
+    settings: Settings,
+    seen: Mapping[str, tuple[int, int, int]] | None = None,
+    overhead: tuple[int, int, int] = (0, 0, 0),
+    unavailable: Collection[str] = (),
+) -> tuple[Offer, ...]:
+    """Every class that can be rented now. `seen` has (millicores, bytes, pods) that nodes of a class turned
+    out to have: better than any formula. `overhead` is what DaemonSets will take of each."""
+    found = []
+    arm64 = re.compile(settings.arm64_classes)
+    for name, entry in sorted(catalogue.entries.items()):
+        if name in unavailable:
+            continue
+        cpu = entry.cores * catalogue.cpus_per_core * 1000 - settings.reserved_cpu_millicores
+        memory = entry.memory_gib * _GIB - settings.reserved_memory_mib * MIB
+        whole = (seen or {}).get(name) or (int(cpu), int(memory), settings.pods_per_node)
+        cpu_millicores, memory_bytes, pods = (w - o for w, o in zip(whole, overhead, strict=True))
+        if cpu_millicores > 0 and memory_bytes > 0 and pods > 0:
+            labels = {
+                POOL_LABEL: settings.pool,
+                INSTANCE_TYPE: name,
+                "kubernetes.io/os": "linux",
+                "kubernetes.io/arch": "arm64" if arm64.search(name) else "amd64",
+                "karpenter.sh/capacity-type": settings.capacity_type,
+            }
+            if settings.zone_known:
+                labels["topology.kubernetes.io/zone"] = settings.zone
+            found.append(Offer(name, cpu_millicores, memory_bytes, pods, entry.price_per_hour, labels))
+    return tuple(found)
+
+
+def _fits(kind: Kind, offer: Offer) -> bool:
+    return kind.cpu_millicores <= offer.cpu_millicores and kind.memory_bytes <= offer.memory_bytes
+
+
+def unservable(counts: Mapping[Kind, int], offered: Collection[Offer]) -> list[Shortage]:
+    """Kinds that no class on offer can hold: said, and left out, so that the others are served."""
+    found = []
+    for kind, count in counts.items():
+        allowed = [offer for offer in offered if kind.allows(offer.labels)]
+        if any(_fits(kind, offer) for offer in allowed):
+            continue
+        if not allowed:
+            reason = "its node affinity allows no class that can be had now"
+        else:
+            most_cpu = max(offer.cpu_millicores for offer in allowed)
+            most_memory = max(offer.memory_bytes for offer in allowed)
+            reason = (
+                f"it asks for {kind}; the most one class has is {most_cpu}m, "
+                f"the most memory {most_memory / MIB:g}Mi"
+            )
+        found.append(Shortage(kind.id, count, reason))
+    return found
+
+
+def problem_of(counts: Mapping[Kind, int], offered: Collection[Offer]) -> Problem:
+    """FCMA's problem for `counts` pods of each kind; all of them must be servable."""
+    kinds = sorted(counts, key=lambda kind: kind.id)
+    families: dict[str, list[Kind]] = {}
+    classes = []
+    for offer in offered:
+        runs = [kind for kind in kinds if kind.allows(offer.labels)]
+        if not any(_fits(kind, offer) for kind in runs):
+            continue
+        # Which kinds it runs names the family; with no constraints about that is one family for all.
+        family = "any" if len(runs) == len(kinds) else "+".join(kind.id for kind in runs)
+        families[family] = runs
+        classes.append(
+            InstanceClass(
+                offer.name,
+                family,
+                offer.cpu_millicores / 1000,
+                offer.memory_bytes / _GIB,
+                offer.price_per_hour,
+                max_containers=offer.pods,
+            )
+        )
+    apps = [App(kind.id, float(counts[kind]), max_per_node=1 if kind.apart else None) for kind in kinds]
+    containers = {
+        (kind.id, family): Container(kind.cpu_millicores / 1000, 1.0, (1,), (kind.memory_bytes / _GIB,))
+        for family, runs in families.items()
+        for kind in runs
+    }
+    return Problem(tuple(apps), tuple(classes), containers)
+
+
+def daemon_overhead(daemon_sets: Collection[Json], pool: str) -> tuple[int, int, int]:
+    """(millicores, bytes, pods) of the DaemonSets that will run on a node of ours: those that tolerate its
+    taint and select nothing else."""
+    cpu = memory = 0.0
+    pods = 0
+    for daemon_set in daemon_sets:
+        spec = daemon_set["spec"]["template"]["spec"]
+        selector = spec.get("nodeSelector") or {}
+        if any(
+            (key, value) not in (_ON_EVERY_NODE | {(POOL_LABEL, pool)}) for key, value in selector.items()
+        ):
+            continue
+        if not any(t.get("key") in (None, "", POOL_LABEL) for t in spec.get("tolerations") or ()):
+            continue
+        try:
+            asked_cpu, asked_memory = requests({"spec": spec})
+        except PodError:
+            continue  # the API server takes no pod of it either
+        cpu, memory, pods = cpu + asked_cpu, memory + asked_memory, pods + 1
+    return int(cpu), int(memory), pods
+
+
+_ON_EVERY_NODE = {("kubernetes.io/os", "linux")}

@@ -1,0 +1,162 @@
+"""Why a plan is as it is: what each node holds, which pods force its class, what its loss would cost.
+
+Pure: the command line reads the cluster and prints what is said here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cluster_autoscaler_hook.catalogue import Catalogue
+from cluster_autoscaler_hook.karpenter.demand import problem_of, unservable
+from cluster_autoscaler_hook.karpenter.model import INSTANCE_TYPE, Kind, Offer, Shortage
+from cluster_autoscaler_hook.karpenter.plan import Solve
+from cluster_autoscaler_hook.karpenter.pods import Unmodelled, is_daemon, is_finished, is_ours, kind_of
+
+__all__ = ["Demand", "ExplainedNode", "Explanation", "Rented", "demand_of", "explain", "rented_for"]
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Demand:
+    """All pods that opted in, running or waiting."""
+
+    counts: Mapping[Kind, int]
+    examples: Mapping[str, str]  # kind id -> one pod of it, and whose it is
+    running: int  # how many of them have a node
+    nodes: frozenset[str]  # those nodes
+    left: Mapping[str, int]  # why pods are not planned for -> how many
+
+
+@dataclass(frozen=True)
+class Rented:
+    """What runs now for these pods: every node one of them is on, whole."""
+
+    nodes: int
+    cost_per_hour: float
+    unpriced: tuple[str, ...] = ()  # nodes of classes the catalogue does not know
+
+
+@dataclass(frozen=True)
+class ExplainedNode:
+    instance_class: str
+    price_per_hour: float
+    pods: Mapping[str, int]  # kind id -> pods
+    cpu_share: float  # of what pods can have
+    memory_share: float
+    # Without this kind a cheaper class would do, and which; empty: it takes all of them together.
+    forced_by: Mapping[str, str]
+    # Share of each kind's pods that would be lost with this node.
+    loses: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    cost_per_hour: float
+    lower_bound_per_hour: float
+    nodes: tuple[ExplainedNode, ...]
+    shortages: tuple[Shortage, ...]
+    steps: tuple[str, ...]
+
+
+def demand_of(pods: Collection[Json], pool: str, zone_known: bool) -> Demand:
+    counts: Counter[Kind] = Counter()
+    left: Counter[str] = Counter()
+    examples: dict[str, str] = {}
+    running, nodes = 0, set()
+    for pod in pods:
+        if (
+            not is_ours(pod, pool)
+            or is_finished(pod)
+            or is_daemon(pod)
+            or pod["metadata"].get("deletionTimestamp")
+        ):
+            continue
+        try:
+            kind = kind_of(pod, pool, zone_known)
+        except Unmodelled as error:
+            left[str(error)] += 1
+            continue
+        counts[kind] += 1
+        metadata = pod["metadata"]
+        examples.setdefault(kind.id, f"{metadata['namespace']}/{metadata['name']}")
+        if node := pod["spec"].get("nodeName"):
+            running += 1
+            nodes.add(node)
+    return Demand(counts, examples, running, frozenset(nodes), left)
+
+
+def rented_for(demand: Demand, nodes: Collection[Json], catalogue: Catalogue) -> Rented:
+    cost, unpriced = 0.0, []
+    for node in nodes:
+        if (name := node["metadata"]["name"]) in demand.nodes:
+            entry = catalogue.entries.get((node["metadata"].get("labels") or {}).get(INSTANCE_TYPE, ""))
+            if entry is None:
+                unpriced.append(name)
+            else:
+                cost += entry.price_per_hour
+    return Rented(len(demand.nodes), cost, tuple(sorted(unpriced)))
+
+
+def explain(counts: Mapping[Kind, int], offered: Collection[Offer], solve: Solve) -> Explanation:
+    """The plan that these pods would get from an empty cluster."""
+    shortages = unservable(counts, offered)
+    hopeless = {shortage.kind for shortage in shortages}
+    servable = {kind: count for kind, count in counts.items() if kind.id not in hopeless}
+    if not servable:
+        return Explanation(0.0, 0.0, (), tuple(shortages), ())
+    solution = solve(problem_of(servable, offered))
+    kinds = {kind.id: kind for kind in servable}
+    by_name = {offer.name: offer for offer in offered}
+    nodes = tuple(
+        _node(by_name[node.instance_class], node.containers, kinds, servable, offered)
+        for node in solution.allocation.nodes
+    )
+    ordered = tuple(sorted(nodes, key=lambda node: (-node.price_per_hour, node.instance_class)))
+    return Explanation(
+        solution.cost_per_hour, solution.lower_bound_per_hour, ordered, tuple(shortages), solution.steps
+    )
+
+
+def _node(
+    offer: Offer,
+    pods: Mapping[str, int],
+    kinds: Mapping[str, Kind],
+    counts: Mapping[Kind, int],
+    offered: Collection[Offer],
+) -> ExplainedNode:
+    cpu = sum(kinds[kind].cpu_millicores * count for kind, count in pods.items())
+    memory = sum(kinds[kind].memory_bytes * count for kind, count in pods.items())
+    forced = {}
+    for kind in pods:
+        without = {other: count for other, count in pods.items() if other != kind}
+        cheaper = _cheapest(without, kinds, offered)
+        if without and cheaper and cheaper.price_per_hour < offer.price_per_hour:
+            forced[kind] = f"without it {cheaper.name} at {cheaper.price_per_hour:g} would do"
+    return ExplainedNode(
+        offer.name,
+        offer.price_per_hour,
+        dict(pods),
+        cpu / offer.cpu_millicores,
+        memory / offer.memory_bytes,
+        forced,
+        {kind: count / counts[kinds[kind]] for kind, count in pods.items()},
+    )
+
+
+def _cheapest(pods: Mapping[str, int], kinds: Mapping[str, Kind], offered: Collection[Offer]) -> Offer | None:
+    cpu = sum(kinds[kind].cpu_millicores * count for kind, count in pods.items())
+    memory = sum(kinds[kind].memory_bytes * count for kind, count in pods.items())
+    fitting = [
+        offer
+        for offer in offered
+        if cpu <= offer.cpu_millicores
+        and memory <= offer.memory_bytes
+        and sum(pods.values()) <= offer.pods
+        and all(kinds[kind].allows(offer.labels) for kind in pods)
+    ]
+    return min(fitting, key=lambda offer: (offer.price_per_hour, offer.name), default=None)

@@ -1,0 +1,229 @@
+"""What to rent: the pods that neither running nodes nor those on their way can take, planned by FCMA.
+
+Level-based: a plan follows from what the API server has, so a controller that starts in the middle of
+one goes on where the last stopped. Claims say what they are for; what they are for is not planned twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+
+from cluster_autoscaler_hook.karpenter.demand import problem_of, unservable
+from cluster_autoscaler_hook.karpenter.model import (
+    INSTANCE_TYPE,
+    POOL_LABEL,
+    ClusterView,
+    Kind,
+    Offer,
+    Plan,
+    PlannedNode,
+    Room,
+    Shortage,
+    WaitingPod,
+)
+from cluster_autoscaler_hook.karpenter.settings import Settings
+from cluster_autoscaler_hook.model import Problem, Solution
+
+__all__ = ["Solve", "make_plan", "resume", "rooms_of", "unplaced"]
+
+Solve = Callable[[Problem], Solution]
+
+
+def rooms_of(view: ClusterView, offered: Mapping[str, Offer], pool: str) -> list[Room]:
+    """What is free on our nodes: as they report it, or as their class has it while they are on their way."""
+    rooms = []
+    for claim in view.claims:
+        node = view.node_of(claim)
+        if claim.deleting or (node is not None and node.deleting):
+            continue
+        if node is not None:
+            rooms.append(
+                Room(
+                    claim,
+                    node.labels,
+                    node.cpu_millicores - node.used_cpu_millicores,
+                    node.memory_bytes - node.used_memory_bytes,
+                    node.pods - node.used_pods,
+                    dict(node.bound),
+                    node.name,
+                )
+            )
+        elif offer := offered.get(claim.instance_class):
+            labels = offer.labels
+            rooms.append(Room(claim, labels, offer.cpu_millicores, offer.memory_bytes, offer.pods, {}))
+        else:  # the catalogue has lost the class since: room for what it was made for, and no more
+            labels = {POOL_LABEL: pool, INSTANCE_TYPE: claim.instance_class}
+            cpu, memory = claim.requested_cpu_millicores, claim.requested_memory_bytes
+            rooms.append(Room(claim, labels, cpu, memory, sum(claim.planned.values()), {}))
+    return rooms
+
+
+def unplaced(
+    waiting: Collection[WaitingPod], rooms: list[Room], stuck: Collection[str] = ()
+) -> tuple[Counter[Kind], dict[str, str]]:
+    """The pods the rooms cannot take, by kind; and which claim each of the others will go to, by uid.
+
+    First where they are nominated, then what a claim was made for, then whatever fits, large pods first.
+    `stuck` are uids of pods that should have fitted and did not: our picture of them is wrong, and a new
+    node is the way out.
+    """
+    by_kind: dict[Kind, list[WaitingPod]] = {}
+    for pod in sorted(waiting, key=lambda pod: pod.uid):
+        by_kind.setdefault(pod.kind, []).append(pod)
+    kinds = {kind.id: kind for kind in by_kind}
+    placed: dict[str, str] = {}
+    left = {kind: [pod for pod in pods if pod.uid not in stuck] for kind, pods in by_kind.items()}
+    for room in rooms:
+        for kind, pods in left.items():
+            for pod in [pod for pod in pods if room.node and pod.nominated == room.node]:
+                if room.takes(kind):
+                    room.add(kind)
+                    pods.remove(pod)
+                    placed[pod.uid] = room.claim.name
+    for room in rooms:
+        for kind_id, planned in sorted(room.claim.planned.items()):
+            if kind_id not in kinds:
+                continue
+            kind = kinds[kind_id]
+            while left[kind] and room.kinds.get(kind_id, 0) < planned and room.takes(kind):
+                room.add(kind)
+                placed[left[kind].pop().uid] = room.claim.name
+    for kind in sorted(left, key=_size, reverse=True):
+        for room in rooms:
+            while left[kind] and room.takes(kind):
+                room.add(kind)
+                placed[left[kind].pop().uid] = room.claim.name
+    counts = Counter({kind: len(pods) for kind, pods in left.items() if pods})
+    counts.update(pod.kind for pod in waiting if pod.uid in stuck)
+    return counts, placed
+
+
+def make_plan(
+    view: ClusterView,
+    offered: Collection[Offer],
+    settings: Settings,
+    solve: Solve,
+    all_offered: Mapping[str, Offer] | None = None,
+    stuck: Collection[str] = (),
+) -> Plan:
+    """The nodes to rent now. `offered` is without the classes that could not be had lately; `all_offered`,
+    with them, says what claims already made will have."""
+    known = all_offered or {offer.name: offer for offer in offered}
+    counts, _ = unplaced(view.waiting, rooms_of(view, known, settings.pool), stuck)
+    kinds = {kind.id: kind for kind in counts}
+    if not counts:
+        return Plan(reasons=("every waiting pod fits nodes that run or are on their way",))
+    shortages = unservable(counts, offered)
+    hopeless = {shortage.kind for shortage in shortages}
+    servable = {kind: count for kind, count in counts.items() if kind.id not in hopeless}
+    if not servable:
+        return Plan(kinds=kinds, shortages=tuple(shortages), reasons=("no class can serve what waits",))
+    problem = problem_of(servable, offered)
+    solution = solve(problem)
+    prices = {offer.name: offer.price_per_hour for offer in offered}
+    wanted = [
+        PlannedNode("", node.instance_class, prices[node.instance_class], pods)
+        for node in solution.allocation.nodes
+        if (pods := {kind: count for kind, count in node.containers.items() if count})
+    ]
+    kept, cut = _within_limits(wanted, view, known, settings)
+    plan_id = _id(kept, view)
+    nodes = tuple(
+        PlannedNode(f"{settings.pool}-{plan_id}-{i}", n.instance_class, n.price_per_hour, n.pods)
+        for i, n in enumerate(kept)
+    )
+    return Plan(
+        id=plan_id,
+        nodes=nodes,
+        kinds=kinds,
+        cost_per_hour=sum(node.price_per_hour for node in nodes),
+        lower_bound_per_hour=solution.lower_bound_per_hour,
+        shortages=(*shortages, *cut),
+        reasons=tuple(solution.steps),
+        deadline_reached=solution.deadline_reached,
+    )
+
+
+def resume(
+    intended: Collection[PlannedNode], view: ClusterView, known: Mapping[str, Offer], pool: str
+) -> Plan:
+    """What is left to do of a plan that was written down and not carried out to its end.
+
+    Only if all that is missing of it is still needed; else nothing, and a new plan is made.
+    """
+    there = {claim.name for claim in view.claims}
+    missing = tuple(node for node in intended if node.claim not in there)
+    counts, _ = unplaced(view.waiting, rooms_of(view, known, pool))
+    kinds = {kind.id: kind for kind in counts}
+    needed = Counter({kind.id: count for kind, count in counts.items()})
+    served: Counter[str] = Counter()
+    for node in missing:
+        served.update(node.pods)
+    if not missing or not served <= needed or any(node.instance_class not in known for node in missing):
+        return Plan()
+    plan_id = missing[0].claim.rsplit("-", 2)[1]
+    cost = sum(node.price_per_hour for node in missing)
+    return Plan(
+        id=plan_id, nodes=missing, kinds=kinds, cost_per_hour=cost, reasons=("resumed after a restart",)
+    )
+
+
+def _size(kind: Kind) -> tuple[float, str]:
+    """Cores and GiB weigh alike, as near as the price table's machines have them (2 to 8 GiB a CPU)."""
+    return max(kind.cpu_millicores / 1000, kind.memory_bytes / (4 << 30)), kind.id
+
+
+class _Totals(NamedTuple):
+    nodes: int
+    cpu: float
+    cost: float
+
+
+def _within_limits(
+    wanted: list[PlannedNode], view: ClusterView, known: Mapping[str, Offer], settings: Settings
+) -> tuple[list[PlannedNode], list[Shortage]]:
+    """As many of the wanted nodes as the limits allow, those that serve most pods for their price first."""
+    running = [known[c.instance_class] for c in view.claims if c.instance_class in known]
+    total = _Totals(
+        len(view.claims),
+        sum(offer.cpu_millicores for offer in running) / 1000,
+        sum(offer.price_per_hour for offer in running),
+    )
+    kept: list[PlannedNode] = []
+    cut: Counter[tuple[str, str]] = Counter()
+    by_worth = sorted(wanted, key=lambda n: (-sum(n.pods.values()) / n.price_per_hour, n.instance_class))
+    for node in by_worth:
+        then = _Totals(
+            total.nodes + 1,
+            total.cpu + known[node.instance_class].cpu_millicores / 1000,
+            total.cost + node.price_per_hour,
+        )
+        limit = _limit_passed(then, settings)
+        if limit:
+            cut.update({(kind, limit): count for kind, count in node.pods.items()})
+        else:
+            kept.append(node)
+            total = then
+    return kept, [Shortage(kind, count, reason) for (kind, reason), count in sorted(cut.items())]
+
+
+def _limit_passed(total: _Totals, settings: Settings) -> str:
+    slack = 1 + 1e-9  # a limit that is met exactly is met
+    if total.nodes > settings.max_nodes:
+        return f"max_nodes is {settings.max_nodes}"
+    if total.cpu > settings.max_cpu * slack:
+        return f"max_cpu is {settings.max_cpu:g}"
+    if total.cost > settings.max_cost_per_hour * slack:
+        return f"max_cost_per_hour is {settings.max_cost_per_hour:g}"
+    return ""
+
+
+def _id(nodes: list[PlannedNode], view: ClusterView) -> str:
+    """Of the content and the pods it is for: the same plan made twice is the same claims."""
+    content = [[n.instance_class, sorted(n.pods.items())] for n in nodes]
+    text = json.dumps([content, sorted(pod.uid for pod in view.waiting)])
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

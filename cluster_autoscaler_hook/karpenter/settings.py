@@ -1,0 +1,100 @@
+"""Settings of the Karpenter hook."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from surgekit.modes import Mode
+from surgekit.settings import SettingsError, setting
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    mode: Mode = setting(
+        Mode.ENFORCE,
+        "off (nothing is watched), shadow (plans, prices, writes its NodePlan only) or enforce (rents too)",
+    )
+    pool: str = setting("fcma", "value of the label surgekit.dev/pool of our nodes, and name of the NodePlan")
+    catalogue: Path | None = setting(
+        None, "file of classes and prices, .yaml or the paper's .csv; none: the AWS table that is shipped"
+    )
+    node_class_group: str = setting("karpenter.kwok.sh", "API group of the node class that claims refer to")
+    node_class_kind: str = setting("KWOKNodeClass", "kind of that node class")
+    node_class_name: str = setting("default", "name of that node class")
+    capacity_type: str = setting("on-demand", "karpenter.sh/capacity-type of the claims; prices are of it")
+    zone: str = setting("any", "topology.kubernetes.io/zone of the claims; any: the provider chooses")
+    arm64_classes: str = setting(
+        r"^[a-z]+[0-9]+g[a-z]*\.", "regular expression of the class names that are arm64; others are amd64"
+    )
+    variant: str = setting("best", "solver: best, paper, ffc or ffp")
+    solve_deadline_s: float = setting(
+        0.5, "seconds a solve may take before the best plan so far is used", minimum=0.01, maximum=60.0
+    )
+    batch_idle_s: float = setting(
+        0.5, "seconds without a new waiting pod after which a plan is made", minimum=0.0, maximum=60.0
+    )
+    batch_max_s: float = setting(
+        5.0, "seconds after which a plan is made though new pods keep coming", minimum=0.0, maximum=300.0
+    )
+    reserved_cpu_millicores: float = setting(
+        100.0, "millicores of a node that pods cannot have, for a class none of which has been seen yet",
+        minimum=0.0, maximum=100000.0,
+    )  # fmt: skip
+    reserved_memory_mib: float = setting(
+        10.0, "MiB of a node that pods cannot have, for a class none of which has been seen yet",
+        minimum=0.0, maximum=1000000.0,
+    )  # fmt: skip
+    pods_per_node: int = setting(110, "pods a node takes at most", minimum=1, maximum=10000)
+    max_nodes: int = setting(100, "nodes of ours at most", minimum=0, maximum=100000)
+    max_cpu: float = setting(10000.0, "Kubernetes CPUs of all our nodes at most", minimum=0.0, maximum=1e7)
+    max_cost_per_hour: float = setting(
+        1000.0, "price of all our nodes at most, in the catalogue's currency", minimum=0.0, maximum=1e7
+    )
+    empty_after_s: float = setting(
+        30.0, "seconds a node of ours must have been empty before it goes", minimum=0.0, maximum=86400.0
+    )
+    launch_timeout_s: float = setting(
+        60.0, "seconds after which a claim that did not launch is given up and its class left out",
+        minimum=1.0, maximum=3600.0,
+    )  # fmt: skip
+    unavailable_for_s: float = setting(
+        180.0, "seconds a class is left out after it could not be had", minimum=1.0, maximum=86400.0
+    )
+    stuck_after_s: float = setting(
+        30.0, "seconds a pod may wait though it should fit a node of ours; then it gets a new one",
+        minimum=1.0, maximum=3600.0,
+    )  # fmt: skip
+    expire_after: str = setting("720h", "expireAfter of the claims, as Karpenter's own default; or Never")
+    max_input_age_s: float = setting(
+        60.0, "seconds without word from the API server after which nothing is decided",
+        minimum=5.0, maximum=3600.0,
+    )  # fmt: skip
+    lease_namespace: str = setting(
+        "surgekit-system", "namespace of the Lease surgekit-nodes, held by the replica that acts"
+    )
+    bind: str = setting("0.0.0.0:8080", "address and port of /livez, /readyz, /metrics")
+    log_level: str = setting("INFO", "DEBUG, INFO, WARNING or ERROR")
+
+    @property
+    def zone_known(self) -> bool:
+        return self.zone != "any"
+
+    def __post_init__(self) -> None:
+        if self.batch_max_s < self.batch_idle_s:
+            raise SettingsError(
+                f"batch_max_s: {self.batch_max_s!r} must be at least batch_idle_s, {self.batch_idle_s!r}"
+            )
+        if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?", self.pool):
+            raise SettingsError(f"pool: {self.pool!r} must be lower-case letters, digits and dashes")
+        if not re.fullmatch(r"([0-9]+(s|m|h))+|Never", self.expire_after):
+            raise SettingsError(f"expire_after: {self.expire_after!r} is neither a duration nor Never")
+        if self.variant not in ("best", "paper", "ffc", "ffp"):
+            raise SettingsError(f"variant: {self.variant!r} is not one of best, paper, ffc, ffp")
+        try:
+            re.compile(self.arm64_classes)
+        except re.error as error:
+            raise SettingsError(f"arm64_classes: {self.arm64_classes!r}: {error}") from error

@@ -1,0 +1,20 @@
+"""The real Karpenter, with its KWOK provider, as a part of a lab."""
+
+from __future__ import annotations
+
+from kwok.karpenter.hook import HOOK, install_hook, start_hook
+from kwok.karpenter.instance_types import architecture, instance_types
+from kwok.karpenter.process import KARPENTER, NODE_CLASS, add_node_pool, install, start
+
+__all__ = [
+    "HOOK",
+    "KARPENTER",
+    "NODE_CLASS",
+    "add_node_pool",
+    "architecture",
+    "install",
+    "install_hook",
+    "instance_types",
+    "start",
+    "start_hook",
+]

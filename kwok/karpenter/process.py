@@ -1,0 +1,90 @@
+"""Karpenter as a process of a lab: its CRDs, a node class, a pool of its own if asked for."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from kwok.karpenter.instance_types import CAPACITY_TYPE, instance_types
+from kwok.lab import Lab
+from kwok.processes import Process
+
+__all__ = ["KARPENTER", "NODE_CLASS", "add_node_pool", "install", "start"]
+
+KARPENTER = "karpenter"
+NODE_CLASS = "default"
+_CRDS = Path(__file__).parent / "crds"
+_NODE_CLASS_REF = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": NODE_CLASS}
+
+
+def install(lab: Lab, registration_delay_s: int = 0) -> None:
+    """The CRDs and a node class whose machines take `registration_delay_s` to register."""
+    lab.apply(_CRDS)
+    for kind in ("nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "kwoknodeclasses.karpenter.kwok.sh"):
+        lab.kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/{kind}")
+    body = {
+        "apiVersion": "karpenter.kwok.sh/v1alpha1",
+        "kind": "KWOKNodeClass",
+        "metadata": {"name": NODE_CLASS},
+        "spec": {"nodeRegistrationDelay": f"{registration_delay_s}s"},
+    }
+    lab.kube.create("/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses", body)
+
+
+def start(lab: Lab, table: Path, without: Collection[str] = ()) -> Process:
+    """Karpenter renting from the price table `table`, with its own defaults, ready to provision."""
+    file = lab.directory / "instance-types.json"
+    file.write_text(json.dumps(instance_types(table, without)))
+    health, metrics = lab.free_port(), lab.free_port()
+    return lab.start(
+        KARPENTER,
+        [lab.binaries.path(KARPENTER), f"--instance-types-file-path={file}"],
+        env={
+            "KUBECONFIG": str(lab.kubeconfig),
+            "DISABLE_LEADER_ELECTION": "true",
+            "SYSTEM_NAMESPACE": "kube-system",
+            "METRICS_PORT": str(metrics),
+            "HEALTH_PROBE_PORT": str(health),
+        },
+        ready=lambda: _ready(health),
+        timeout_s=60.0,
+        port=metrics,
+    )
+
+
+def add_node_pool(lab: Lab, name: str = "default", consolidate_after: str = "0s") -> None:
+    """A pool that may use every on-demand class and consolidates as soon as it may, as is the default."""
+    requirement: dict[str, Any] = {
+        "key": "karpenter.sh/capacity-type",
+        "operator": "In",
+        "values": [CAPACITY_TYPE],
+    }
+    body = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": name},
+        "spec": {
+            "template": {"spec": {"nodeClassRef": _NODE_CLASS_REF, "requirements": [requirement]}},
+            "disruption": {
+                "consolidationPolicy": "WhenEmptyOrUnderutilized",
+                "consolidateAfter": consolidate_after,
+                # The default budget, 10 %, would round down to nothing with few nodes.
+                "budgets": [{"nodes": "100%"}],
+            },
+        },
+    }
+    lab.kube.create("/apis/karpenter.sh/v1/nodepools", body)
+
+
+def _ready(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()

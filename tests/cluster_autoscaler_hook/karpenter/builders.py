@@ -1,0 +1,54 @@
+"""Pods, offers and a small solver, for the tests of the Karpenter hook."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cluster_autoscaler_hook import first_fit
+from cluster_autoscaler_hook.deadline import Deadline
+from cluster_autoscaler_hook.karpenter.model import (
+    INSTANCE_TYPE,
+    POOL_LABEL,
+    Kind,
+    Offer,
+    WaitingPod,
+)
+from cluster_autoscaler_hook.model import Problem, Solution
+
+GIB = 1 << 30
+TOLERATION = {"key": POOL_LABEL, "operator": "Equal", "value": "fcma", "effect": "NoSchedule"}
+
+
+def pod(name: str = "web-0", cpu: str = "500m", memory: str = "1Gi", **spec: Any) -> dict[str, Any]:
+    """A waiting pod that opted in."""
+    status = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+    return {
+        "metadata": {"uid": f"uid-{name}", "namespace": "default", "name": name, "labels": {"app": "web"}},
+        "spec": {
+            "nodeSelector": {POOL_LABEL: "fcma"},
+            "tolerations": [TOLERATION],
+            "containers": [{"name": "app", "resources": {"requests": {"cpu": cpu, "memory": memory}}}],
+            **spec,
+        },
+        "status": {"phase": "Pending", **status},
+    }
+
+
+def offer(name: str, cpus: float, gib: float, price: float, pods: int = 110) -> Offer:
+    labels = {POOL_LABEL: "fcma", INSTANCE_TYPE: name, "kubernetes.io/arch": "amd64"}
+    return Offer(name, int(cpus * 1000), int(gib * GIB), pods, price, labels)
+
+
+OFFERS = (offer("small", 2, 4, 0.1), offer("medium", 4, 8, 0.19), offer("fat", 4, 32, 0.3))
+KNOWN = {o.name: o for o in OFFERS}
+
+
+def waiting(kind: Kind, count: int, prefix: str = "pod") -> tuple[WaitingPod, ...]:
+    return tuple(
+        WaitingPod(f"{prefix}-{kind.id}-{i}", "default", f"{prefix}-{i}", kind) for i in range(count)
+    )
+
+
+def solve(problem: Problem) -> Solution:
+    """Whatever serves the problem; these tests are not about its price."""
+    return first_fit.by_price(problem, Deadline.after(5.0))

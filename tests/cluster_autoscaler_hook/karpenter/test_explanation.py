@@ -1,0 +1,40 @@
+"""Why a plan is as it is."""
+
+from __future__ import annotations
+
+from cluster_autoscaler_hook.karpenter.catalogue_file import CatalogueFile
+from cluster_autoscaler_hook.karpenter.explanation import demand_of, explain, rented_for
+from cluster_autoscaler_hook.karpenter.model import Kind
+from tests.cluster_autoscaler_hook.karpenter.builders import GIB, OFFERS, offer, pod, solve
+
+
+def test_the_kind_that_forces_a_class_is_named_with_what_would_do_without() -> None:
+    fat, thin = Kind(100, 20 * GIB), Kind(500, GIB)
+    said = explain({fat: 1, thin: 2}, [offer("fat", 4, 32, 0.3), offer("small", 2, 4, 0.2)], solve)
+    (node,) = said.nodes
+    assert node.forced_by == {fat.id: "without it small at 0.2 would do"}
+    assert node.loses == {fat.id: 1.0, thin.id: 1.0}
+    assert said.cost_per_hour == 0.3
+
+
+def test_pods_nothing_can_hold_are_said() -> None:
+    said = explain({Kind(64000, GIB): 2}, OFFERS, solve)
+    assert not said.nodes
+    assert said.shortages[0].pods == 2
+
+
+def test_what_runs_is_priced_by_node() -> None:
+    catalogue, _ = CatalogueFile(None).read()
+    pods = [pod("a", nodeName="n1"), pod("b", nodeName="n1"), pod("c", nodeName="n2"), pod("d")]
+    pods.append(pod("other", nodeSelector={}))
+    pods.append(pod("left", resourceClaims=[{"name": "gpu"}]))
+    demand = demand_of(pods, "fcma", False)
+    assert (sum(demand.counts.values()), demand.running) == (4, 3)
+    assert demand.left == {"resource claims (DRA)": 1}
+    nodes = [
+        {"metadata": {"name": "n1", "labels": {"node.kubernetes.io/instance-type": "c5.large"}}},
+        {"metadata": {"name": "n2", "labels": {}}},
+        {"metadata": {"name": "n3", "labels": {"node.kubernetes.io/instance-type": "c5.large"}}},
+    ]
+    rented = rented_for(demand, nodes, catalogue)
+    assert (rented.nodes, rented.cost_per_hour, rented.unpriced) == (2, 0.096, ("n2",))

@@ -1,0 +1,96 @@
+"""Nominations, startup taints, removals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cluster_autoscaler_hook.karpenter.model import Claim, ClusterNode, ClusterView, Kind
+from cluster_autoscaler_hook.karpenter.settings import Settings
+from cluster_autoscaler_hook.karpenter.steering import Steering, steer
+from tests.cluster_autoscaler_hook.karpenter.builders import GIB, KNOWN, waiting
+
+SETTINGS = Settings(empty_after_s=30.0, launch_timeout_s=60.0)
+KIND = Kind(900, GIB)
+NOW = 1000.0
+
+
+def claim(name: str, planned: dict[str, int] | None = None, **rest: object) -> Claim:
+    return Claim(name, "medium", planned or {}, NOW - 10, f"p-{name}", launched=True, **rest)  # type: ignore[arg-type]
+
+
+def node(name: str, **rest: object) -> ClusterNode:
+    offer = KNOWN["medium"]
+    return ClusterNode(
+        f"node-{name}", f"p-{name}", "medium", offer.labels, offer.cpu_millicores, offer.memory_bytes, 110,
+        registered=True, **rest,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def view(*claims: Claim, pods: int = 0, **nodes: ClusterNode) -> ClusterView:
+    return ClusterView(waiting(KIND, pods), claims, {n.name: n for n in nodes.values()})
+
+
+def look(seen: ClusterView, empty: dict[str, float] | None = None, now: float = NOW) -> Steering:
+    return steer(seen, KNOWN, SETTINGS, empty or {}, now)
+
+
+def test_pods_are_released_to_the_node_they_were_planned_on_once_it_is_there() -> None:
+    seen = view(claim("a", {KIND.id: 2}), claim("b", {KIND.id: 3}), pods=5, b=node("b"))
+    assert [r.node for r in look(seen).releases] == ["node-b"] * 3  # a has no node yet
+    both = view(claim("a", {KIND.id: 2}), claim("b", {KIND.id: 3}), pods=5, a=node("a"), b=node("b"))
+    assert sorted(r.node for r in look(both).releases) == ["node-a"] * 2 + ["node-b"] * 3
+
+
+def test_a_pod_is_released_once() -> None:
+    seen = view(claim("a", {KIND.id: 1}), pods=1, a=node("a"))
+    for changed in ({"released": True, "nominated": "node-a"}, {"gated": False}, {"enforced": False}):
+        done = replace(seen, waiting=tuple(replace(p, **changed) for p in seen.waiting))
+        assert look(done).releases == (), changed
+
+
+def test_a_node_that_is_not_registered_or_goes_gets_no_pods() -> None:
+    for bad in (replace(node("a"), registered=False), node("a", deleting=True)):
+        assert look(view(claim("a"), pods=1, a=bad)).releases == ()
+
+
+def test_room_that_released_pods_will_take_is_taken() -> None:
+    full = node("a", used_cpu_millicores=3600, used_pods=4, bound={KIND.id: 4})
+    assert look(view(claim("a", {KIND.id: 5}), pods=1, a=full)).releases == ()
+
+
+def test_an_empty_node_goes_after_a_while_and_a_busy_one_does_not() -> None:
+    busy = view(claim("a"), a=node("a", workload_pods=1, used_pods=1))
+    assert look(busy).removals == ()
+    empty = view(claim("a"), a=node("a"))
+    waits = look(empty, empty={"a": NOW - 10})
+    assert waits.removals == ()
+    assert waits.again_in_s == pytest.approx(20.0)
+    assert [r.claim for r in look(empty, empty={"a": NOW - 31}).removals] == ["a"]
+
+
+@pytest.mark.parametrize("kept", ["do_not_disrupt", "deleting"])
+def test_what_may_not_be_disrupted_stays(kept: str) -> None:
+    assert look(view(claim("a"), a=node("a", **{kept: True})), empty={"a": 0.0}).removals == ()
+
+
+def test_an_empty_node_that_waiting_pods_will_use_stays() -> None:
+    assert look(view(claim("a"), pods=1, a=node("a")), empty={"a": 0.0}).removals == ()
+
+
+def test_a_claim_nobody_needs_any_more_goes_before_it_launches() -> None:
+    unlaunched = replace(claim("a", {KIND.id: 4}), launched=False, provider_id="")
+    assert [r.claim for r in look(view(unlaunched), empty={"a": NOW - 31}).removals] == ["a"]
+
+
+def test_a_claim_that_does_not_launch_is_given_up_and_its_class_left_out() -> None:
+    failing = replace(
+        claim("a", {KIND.id: 1}), launched=False, provider_id="", failure="LaunchFailed: no such type"
+    )
+    assert look(view(failing, pods=1)).removals == ()
+    (removal,) = look(view(failing, pods=1), now=NOW + 60).removals
+    assert removal.unavailable == "medium"
+    # One that Karpenter never looked at (it may be down) stays: there is nothing to learn from it.
+    ignored = replace(failing, failure="")
+    assert look(view(ignored, pods=1), now=NOW + 3600).removals == ()
