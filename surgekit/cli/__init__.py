@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 __all__ = ["app", "main"]
 
-_COMMANDS = ("demo", "lab", "serve", "explain", "bench", "certificates")
+_COMMANDS = ("demo", "lab", "serve", "explain", "bench", "fcma", "certificates")
 
 
 class _Commands(TyperGroup):
@@ -62,8 +62,10 @@ def main() -> None:
 
 def _expected() -> tuple[type[Exception], ...]:
     """Errors whose message is for the user; everything else is a bug and shows its traceback."""
-    from kwok.errors import LabError  # only when something went wrong
+    # Imported only when something went wrong.
+    from cluster_autoscaler_hook.model import InfeasibleProblem, InvalidProblem
+    from kwok.errors import LabError
     from surgekit.kube import ApiError, KubeUnreachable
     from surgekit.settings import SettingsError
 
-    return (LabError, ApiError, KubeUnreachable, SettingsError)
+    return (LabError, ApiError, KubeUnreachable, SettingsError, InvalidProblem, InfeasibleProblem)

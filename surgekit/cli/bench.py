@@ -7,17 +7,21 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from cluster_autoscaler_hook.variant import DEFAULT_DEADLINE_S
 from kwok.parts import WEIGHT
 
 __all__ = ["app", "show"]
 
 app = typer.Typer(no_args_is_help=True, help="Experiments: ours and the baseline alternate on one lab.")
+
+# The FCMA authors' problems are no part of this repository: their folder is named with --data.
+FCMA_DATA = Path("fcma-data")
 
 JsonFile = Annotated[
     Path | None, typer.Option("--json", help="Write all figures there; '-' prints them instead of the table.")
@@ -62,6 +66,92 @@ def placement(
         from kwok.plots import placement_plot
 
         placement_plot(figures["rounds"][0], plot)
+    show(figures, json_file)
+
+
+@app.command()
+def fcma(
+    problem_set: Annotated[
+        Literal["paper80", "scalability"], typer.Option("--set", help="The paper's scenarios.")
+    ] = "paper80",
+    data: Annotated[Path, typer.Option(help="Folder with the sets and their recorded figures.")] = FCMA_DATA,
+    random: Annotated[
+        int,
+        typer.Option(min=0, help="So many fresh problems of the same kind; variant paper is the reference."),
+    ] = 0,
+    seed: Annotated[int, typer.Option(help="Of the fresh problems.")] = 1,
+    deadline: Annotated[float, typer.Option(min=0, help="Seconds a problem.")] = DEFAULT_DEADLINE_S,
+    paper_deadline: Annotated[float, typer.Option(min=0, help="Seconds a problem for variant paper.")] = 60.0,
+    skip_paper: Annotated[bool, typer.Option("--skip-paper", help="Leave variant paper out.")] = False,
+    recycling: Annotated[
+        bool,
+        typer.Option("--recycling", help="Solve each again with 20 % more load: the node-recycling metric."),
+    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Eight problems, spread out over the set.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """What each solver of instance classes costs, beside the authors' program."""
+    if not random and not (data / problem_set).is_dir():
+        raise typer.BadParameter(
+            f"{data / problem_set} is not there: name the folder that has it", param_hint="--data"
+        )
+    if random and skip_paper:
+        raise typer.BadParameter("variant paper is the reference of --random", param_hint="--skip-paper")
+    from cluster_autoscaler_hook import bench
+    from cluster_autoscaler_hook.variant import Variant
+
+    problems = (
+        bench.random_set(problem_set, random, seed) if random else bench.recorded_set(problem_set, data)
+    )
+    figures = bench.run(
+        bench.spread_out(problems, bench.QUICK) if quick else problems,
+        bench.Deadlines(deadline, paper_deadline),
+        progress(),
+        variants=[v for v in Variant if not (skip_paper and v is Variant.PAPER)],
+        paper_is_reference=bool(random),
+        recycling=recycling,
+    )
+    show({"set": problem_set, "deadline_s": deadline} | figures, json_file)
+
+
+@app.command()
+def expander(
+    seeds: Annotated[int, typer.Option(min=1, help="Scale-ups of each shape.")] = 40,
+    deadline_s: Annotated[float, typer.Option(min=0.0, help="Seconds for each decision.")] = 0.45,
+    quick: Annotated[bool, typer.Option(help="Five scale-ups of each shape.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """What scale-ups cost with ours and with Cluster Autoscaler's own expanders, simulated; and its speed."""
+    from cluster_autoscaler_hook.expander.large_request import measure
+    from cluster_autoscaler_hook.expander.simulation import run
+    from cluster_autoscaler_hook.solver import solve
+    from surgekit import logs
+
+    logs.configure("WARNING")
+    say = progress()
+    figures = run(min(seeds, 5) if quick else seeds, solve, deadline_s, say)
+    show(figures | measure(solve, deadline_s, say), json_file)
+
+
+@app.command()
+def nodes(
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of an Azure trace sample; default: the extract shipped.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="How often each mix is played.")] = 1,
+    mix: Annotated[list[str] | None, typer.Option(help="Only these mixes.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Two mixes, once.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """What nodes cost, and how soon pods run, with Karpenter alone and with FCMA's plan through it."""
+    from kwok.bench_nodes import run
+    from kwok.node_mixes import mixes
+    from surgekit.cli.priced_mixes import TABLE, priced
+
+    played = [m for m in mixes(data) if not mix or m.name in mix]
+    if not played:
+        raise typer.BadParameter(f"no mix of {mix}", param_hint="--mix")
+    figures = run(played[:2] if quick else played, TABLE, priced, 1 if quick else rounds, progress())
     show(figures, json_file)
 
 

@@ -25,7 +25,7 @@ app = typer.Typer(
 
 # The Secrets that manifests/ mount; the RBAC in manifests/overlays/self-signed names the same ones.
 _CA_SECRET = "surgekit-ca"  # noqa: S105  # a Secret's name, not its content
-_EXTENDER_SECRET, _EXTENDER_SERVICE = "surgekit-extender-tls", "surgekit-extender"
+_SERVERS = {"surgekit-extender-tls": "surgekit-extender", "surgekit-expander-tls": "surgekit-expander"}
 _CLIENTS = ("surgekit-scheduler-client-tls=kube-scheduler", "surgekit-prometheus-client-tls=prometheus")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the changes as JSON.")]
@@ -50,7 +50,7 @@ def secrets(
     namespace: Annotated[str, typer.Option(help="Where the Secrets are kept.")] = "surgekit-system",
     server: Annotated[
         list[str] | None,
-        typer.Option(help="SECRET=HOST,HOST... of a server; the extender's Service unless given."),
+        typer.Option(help="SECRET=HOST,HOST... of a server; those of our Services unless given."),
     ] = None,
     client: Annotated[
         list[str] | None,
@@ -66,7 +66,7 @@ def secrets(
         wanted: list[Server | Client] = [
             *(
                 Server(name, tuple(hosts.split(",")))
-                for name, hosts in _pairs(server or [_extender(namespace)])
+                for name, hosts in _pairs(server or _services(namespace))
             ),
             *(Client(name, common_name) for name, common_name in _pairs(client or _CLIENTS)),
         ]
@@ -74,9 +74,9 @@ def secrets(
         _say(changes, as_json)
 
 
-def _extender(namespace: str) -> str:
-    service = f"{_EXTENDER_SERVICE}.{namespace}"
-    return f"{_EXTENDER_SECRET}={service}.svc,{service}.svc.cluster.local,{service}"
+def _services(namespace: str) -> list[str]:
+    names = ((secret, f"{service}.{namespace}") for secret, service in _SERVERS.items())
+    return [f"{secret}={name}.svc,{name}.svc.cluster.local,{name}" for secret, name in names]
 
 
 def _pairs(options: Sequence[str]) -> Iterator[tuple[str, str]]:

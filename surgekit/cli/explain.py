@@ -48,6 +48,26 @@ def pod(
         show_placement(said, Console())
 
 
+@app.command()
+def nodes(
+    lab: Annotated[str | None, typer.Option(help="Look at this lab.")] = None,
+    kubeconfig: Annotated[Path | None, typer.Option(help="Look at this cluster.")] = None,
+    settings: Annotated[Path | None, typer.Option(help="The hook's settings file.", dir_okay=False)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """What the pods that opted in cost, against the bound and against what runs; why these classes."""
+    from cluster_autoscaler_hook.karpenter.settings import Settings
+    from surgekit.cli.explain_nodes import explain_nodes
+    from surgekit.kube import Kube
+    from surgekit.settings import load
+
+    if lab is not None:
+        from kwok.lab import Lab
+
+        kubeconfig = Lab.open(lab).kubeconfig
+    explain_nodes(Kube.connect(kubeconfig), load(Settings, settings), as_json)
+
+
 def _ask(name: str, lab: str, urls: list[str] | None, certificates: Path | None) -> dict[str, Any]:
     if urls:
         if certificates is None:

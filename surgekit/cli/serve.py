@@ -43,3 +43,38 @@ def probe(settings: SettingsFile = None, kubeconfig: Kubeconfig = None) -> None:
     from node_speed_probe.settings import Settings
 
     run(load(Settings, settings), kubeconfig)
+
+
+@app.command()
+def expander(
+    settings: SettingsFile = None,
+    catalogue: Annotated[Path | None, typer.Option(help="Classes and prices; read again on change.")] = None,
+    bind: Annotated[str | None, typer.Option(help="Address and port of the gRPC service.")] = None,
+    http_bind: Annotated[str | None, typer.Option(help="Address and port of health and metrics.")] = None,
+    tls_directory: Annotated[
+        Path | None, typer.Option(help="tls.crt and tls.key; Cluster Autoscaler wants them.")
+    ] = None,
+) -> None:
+    """Choose node groups for Cluster Autoscaler (FCMA)."""
+    from cluster_autoscaler_hook.expander.server import run
+    from cluster_autoscaler_hook.expander.settings import Settings
+
+    run(
+        load(
+            Settings,
+            settings,
+            catalogue=catalogue,
+            bind=bind,
+            http_bind=http_bind,
+            tls_directory=tls_directory,
+        )
+    )
+
+
+@app.command()
+def nodes(settings: SettingsFile = None, kubeconfig: Kubeconfig = None) -> None:
+    """Plan nodes for pods that opted in and rent them through Karpenter (FCMA)."""
+    from cluster_autoscaler_hook.karpenter.server import run
+    from cluster_autoscaler_hook.karpenter.settings import Settings
+
+    run(load(Settings, settings), kubeconfig)
