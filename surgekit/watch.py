@@ -72,6 +72,8 @@ class Watch:
                     self._wait(failures)
                     failures += 1
             except KubeUnreachable as error:
+                if self._stopping.is_set():  # who stops a watch may well stop the server next
+                    return
                 log.warning("watch lost the API server", path=self._path, error=str(error))
                 self._wait(failures)
                 failures += 1
