@@ -11,6 +11,7 @@ import importlib
 import sys
 from typing import Any
 
+import structlog
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
@@ -47,6 +48,8 @@ app = typer.Typer(cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=
 @app.callback()
 def surgekit() -> None:
     """Absorb traffic surges on Kubernetes faster and cheaper, with parts that plug into a stock cluster."""
+    # Standard output is for what was asked (`--json` above all). Services configure their logs further.
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
 
 
 def main() -> None:
