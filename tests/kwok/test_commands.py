@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,10 @@ def test_lab_up_explain_down(binaries: Binaries, tmp_path: Path, monkeypatch: py
         assert up["state"] == "up"
         assert {"probe", "extender", "kube-scheduler", "node-model"} <= set(up["processes"])
         _place_one(Path(up["kubeconfig"]))
-        said = json.loads(run("explain", "pod", "default/one", "--lab", "tried", "--json").stdout)
+        explain = ("explain", "pod", "default/one", "--lab", "tried", "--json")
+        deadline = time.monotonic() + 10  # the extender sees the binding through a watch of its own
+        while not (said := json.loads(run(*explain).stdout))["bound_to"] and time.monotonic() < deadline:
+            time.sleep(0.1)
         assert said["bound_to"] == said["candidates"][0]["node"]
         shown = run("explain", "pod", "default/one", "--lab", "tried").stdout
         assert said["bound_to"] in shown
