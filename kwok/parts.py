@@ -6,7 +6,6 @@ pods run nothing) runs here as processes instead.
 
 from __future__ import annotations
 
-import http.client
 import json
 import sys
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from typing import Any
 import yaml
 
 from kwok.lab import Lab
+from kwok.ports import answers_ready
 from surgekit import mutual_tls
 from surgekit.certificates import ensure
 
@@ -133,16 +133,6 @@ def start_probe(lab: Lab, name: str = "probe", settings: Mapping[str, Any] | Non
     file = lab.directory / f"{name}.settings.yaml"
     file.write_text(yaml.safe_dump({"bind": f"127.0.0.1:{port}"} | dict(settings or {})))
 
-    def ready() -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
-        try:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status == 200
-        except OSError:
-            return False
-        finally:
-            connection.close()
-
     lab.start(
         name,
         [
@@ -150,6 +140,6 @@ def start_probe(lab: Lab, name: str = "probe", settings: Mapping[str, Any] | Non
             "--settings", file,
             "--kubeconfig", lab.account_kubeconfig(NAMESPACE, "surgekit-probe"),
         ],
-        ready=ready,
+        ready=lambda: answers_ready(port),
         port=port,
     )  # fmt: skip

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import random
 import socket
 
-__all__ = ["free_ports"]
+__all__ = ["answers_ready", "free_ports"]
 
 # Under the range that Linux gives to outgoing connections (32768 and up), whose taking a port between our
 # look and a server's start could not be ruled out.
@@ -26,3 +27,15 @@ def free_ports(count: int) -> list[int]:
         if port not in found:
             found.append(port)
     return found
+
+
+def answers_ready(port: int) -> bool:
+    """Whether a process of the lab says on its port that it is ready."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ import yaml
 from kwok.karpenter.process import NODE_CLASS
 from kwok.lab import Lab
 from kwok.parts import MANIFESTS, NAMESPACE, apply_manifests
+from kwok.ports import answers_ready
 
 __all__ = ["HOOK", "install_hook", "start_hook"]
 
@@ -33,16 +33,6 @@ def start_hook(
     defaults = {"bind": f"127.0.0.1:{port}", "catalogue": str(table), "node_class_name": NODE_CLASS}
     file.write_text(yaml.safe_dump(defaults | dict(settings or {})))
 
-    def answers() -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
-        try:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status == 200
-        except OSError:
-            return False
-        finally:
-            connection.close()
-
     lab.start(
         name,
         [
@@ -50,7 +40,7 @@ def start_hook(
             "--settings", file,
             "--kubeconfig", lab.account_kubeconfig(NAMESPACE, "surgekit-nodes"),
         ],
-        ready=answers if ready else None,
+        ready=(lambda: answers_ready(port)) if ready else None,
         port=port,
     )  # fmt: skip
     return port

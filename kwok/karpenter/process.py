@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 from collections.abc import Collection
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from kwok.karpenter.instance_types import CAPACITY_TYPE, instance_types
 from kwok.lab import Lab
+from kwok.ports import answers_ready
 from kwok.processes import Process
 
 __all__ = ["KARPENTER", "NODE_CLASS", "add_node_pool", "install", "start"]
@@ -49,7 +49,7 @@ def start(lab: Lab, table: Path, without: Collection[str] = ()) -> Process:
             "METRICS_PORT": str(metrics),
             "HEALTH_PROBE_PORT": str(health),
         },
-        ready=lambda: _ready(health),
+        ready=lambda: answers_ready(health),
         timeout_s=60.0,
         port=metrics,
     )
@@ -77,14 +77,3 @@ def add_node_pool(lab: Lab, name: str = "default", consolidate_after: str = "0s"
         },
     }
     lab.kube.create("/apis/karpenter.sh/v1/nodepools", body)
-
-
-def _ready(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
-    try:
-        connection.request("GET", "/readyz")
-        return connection.getresponse().status == 200
-    except OSError:
-        return False
-    finally:
-        connection.close()
