@@ -147,8 +147,9 @@ def _settle(lab: Lab, namespace: str, pods: int, quiet_s: float) -> None:
 
 
 def _figures(played: list[dict[str, Any]]) -> dict[str, Any]:
-    costs: dict[str, list[float]] = {}
-    times: list[float] = []
+    """A mix's ratio is the median of its rounds: one pod that the scheduler backs off for is a second."""
+    costs_of: dict[str, dict[str, list[float]]] = {}  # baseline -> mix -> a ratio a round
+    times_of: dict[str, list[float]] = {}
     for mix in played:
         ours, theirs = mix["arms"][OURS], mix["arms"][KARPENTER]
         baselines = {KARPENTER: theirs["cost_per_hour"], **mix["priced"]}
@@ -156,9 +157,11 @@ def _figures(played: list[dict[str, Any]]) -> dict[str, Any]:
             name: round(ours["cost_per_hour"] / cost, 4) for name, cost in baselines.items() if cost
         }
         mix["time_ratio"] = round(ours["seconds"] / theirs["seconds"], 4)
-        times.append(mix["time_ratio"])
+        times_of.setdefault(mix["mix"], []).append(mix["time_ratio"])
         for name, ratio in mix["cost_ratio"].items():
-            costs.setdefault(name, []).append(ratio)
+            costs_of.setdefault(name, {}).setdefault(mix["mix"], []).append(ratio)
+    times = [statistics.median(ratios) for ratios in times_of.values()]
+    costs = {name: [statistics.median(r) for r in mixes.values()] for name, mixes in costs_of.items()}
     bound = costs.pop("bound", None)
     return {
         "cost_ratio": {name: _summary(ratios) for name, ratios in costs.items()},
