@@ -16,7 +16,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.expander import wire
 from cluster_autoscaler_hook.expander.caller_model import Overhead
-from cluster_autoscaler_hook.expander.catalogue_file import CatalogueFile
 from cluster_autoscaler_hook.expander.decision import cheapest_that_fits, choose
 from cluster_autoscaler_hook.expander.decode import (
     DecodeTimeout,
@@ -25,6 +24,7 @@ from cluster_autoscaler_hook.expander.decode import (
     decode,
     first_look,
 )
+from cluster_autoscaler_hook.expander.last_good_catalogue import LastGoodCatalogue
 from cluster_autoscaler_hook.expander.model import Decision, Score
 from cluster_autoscaler_hook.expander.plan import Solve
 from cluster_autoscaler_hook.expander.prices import price_groups
@@ -84,7 +84,7 @@ class Expander:
         self.settings = settings
         self.metrics = Metrics()
         self._solve = TimeLimited(solve)
-        self._catalogue = CatalogueFile(settings.catalogue) if settings.catalogue else None
+        self._catalogue = LastGoodCatalogue(settings.catalogue) if settings.catalogue else None
         self._overhead = Overhead(
             settings.daemonset_cpu_millis, settings.daemonset_memory_mib << 20, settings.daemonset_pods
         )

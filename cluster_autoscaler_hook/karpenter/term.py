@@ -17,7 +17,6 @@ from cluster_autoscaler_hook.catalogue import Catalogue, CatalogueError
 from cluster_autoscaler_hook.karpenter import nodeplan
 from cluster_autoscaler_hook.karpenter.actuator import Actuator
 from cluster_autoscaler_hook.karpenter.batch import Batch
-from cluster_autoscaler_hook.karpenter.catalogue_file import CatalogueFile
 from cluster_autoscaler_hook.karpenter.demand import offers
 from cluster_autoscaler_hook.karpenter.metrics import HookMetrics
 from cluster_autoscaler_hook.karpenter.model import Claim, ClusterView, Offer, Plan, PlannedNode
@@ -25,6 +24,7 @@ from cluster_autoscaler_hook.karpenter.nodeplan import Phase
 from cluster_autoscaler_hook.karpenter.plan import Solve, make_plan, resume, rooms_of, unplaced
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.steering import steer
+from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
 from cluster_autoscaler_hook.model import InfeasibleProblem, InvalidProblem
 from cluster_autoscaler_hook.verifier import VerificationError
 from surgekit.modes import Mode
@@ -58,7 +58,7 @@ class Term:
         self.metrics, self._solve = metrics, solve
         # A leader that rents plans for the pods it may rent for; one that does not, for all that opted in.
         self._with_shadow = settings.mode is Mode.SHADOW
-        self._catalogue = CatalogueFile(settings.catalogue)
+        self._catalogue = StrictCatalogue(settings.catalogue)
         self._batch = Batch(settings)
         self._resumed = False
         self._intent: tuple[PlannedNode, ...] = ()

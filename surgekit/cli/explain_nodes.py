@@ -13,17 +13,17 @@ from rich.table import Table
 
 from cluster_autoscaler_hook import solver
 from cluster_autoscaler_hook.karpenter import nodeplan
-from cluster_autoscaler_hook.karpenter.catalogue_file import CatalogueFile
 from cluster_autoscaler_hook.karpenter.demand import daemon_overhead, offers
 from cluster_autoscaler_hook.karpenter.explanation import Demand, Explanation, demand_of, explain, rented_for
 from cluster_autoscaler_hook.karpenter.settings import Settings
+from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
 from surgekit.kube import ApiError, Kube
 
 __all__ = ["explain_nodes"]
 
 
 def explain_nodes(kube: Kube, settings: Settings, as_json: bool) -> None:
-    catalogue, _ = CatalogueFile(settings.catalogue).read()
+    catalogue, _ = StrictCatalogue(settings.catalogue).read()
     pods, _ = kube.list_all("/api/v1/pods")
     nodes, _ = kube.list_all("/api/v1/nodes")
     daemon_sets, _ = kube.list_all("/apis/apps/v1/daemonsets")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from cluster_autoscaler_hook import solver
-from cluster_autoscaler_hook.karpenter.catalogue_file import SHIPPED, CatalogueFile
 from cluster_autoscaler_hook.karpenter.demand import offers, problem_of
 from cluster_autoscaler_hook.karpenter.model import MIB, Kind
 from cluster_autoscaler_hook.karpenter.settings import Settings
+from cluster_autoscaler_hook.karpenter.strict_catalogue import SHIPPED, StrictCatalogue
 from kwok.node_mixes import Mix
 
 __all__ = ["TABLE", "priced"]
@@ -22,7 +22,7 @@ def priced(mix: Mix) -> dict[str, float]:
     counts: Counter[Kind] = Counter()
     for size in mix.sizes:
         counts[Kind(size.cpu_millicores, size.memory_mib * MIB)] += size.count
-    catalogue, _ = CatalogueFile(TABLE).read()
+    catalogue, _ = StrictCatalogue(TABLE).read()
     problem = problem_of(counts, offers(catalogue, Settings()))
     costs = {
         variant.value: solver.solve(problem, _DEADLINE_S, variant).cost_per_hour

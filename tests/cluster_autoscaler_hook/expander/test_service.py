@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster_autoscaler_hook.expander import service as module
-from cluster_autoscaler_hook.expander.catalogue_file import CatalogueFile
 from cluster_autoscaler_hook.expander.decision import PlanFailed
 from cluster_autoscaler_hook.expander.decode import RequestError
+from cluster_autoscaler_hook.expander.last_good_catalogue import LastGoodCatalogue
 from cluster_autoscaler_hook.expander.plan import Solve
 from cluster_autoscaler_hook.expander.service import Expander
 from cluster_autoscaler_hook.expander.settings import Settings
@@ -165,10 +165,10 @@ def test_a_solver_that_comes_back_late_is_used_again() -> None:
     assert limited.stuck_s() == 0
 
 
-class TestCatalogueFile:
+class TestLastGoodCatalogue:
     def test_a_change_is_seen_by_the_next_request(self, tmp_path: Path) -> None:
         file = catalogue(tmp_path / "c.yaml", "0.4")
-        watched = CatalogueFile(file)
+        watched = LastGoodCatalogue(file)
         before = watched.current()
         catalogue(file, "0.45")
         assert watched.current().entries["m5.2xlarge"].price_per_hour == 0.45
@@ -187,7 +187,7 @@ class TestCatalogueFile:
 
     def test_one_that_is_deleted_leaves_the_old(self, tmp_path: Path) -> None:
         file = catalogue(tmp_path / "c.yaml", "0.4")
-        watched = CatalogueFile(file)
+        watched = LastGoodCatalogue(file)
         file.unlink()
         assert watched.current().entries
         assert "c.yaml" in (watched.error or "")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cluster_autoscaler_hook.karpenter.catalogue_file import CatalogueFile
 from cluster_autoscaler_hook.karpenter.demand import daemon_overhead, offers, problem_of, unservable
 from cluster_autoscaler_hook.karpenter.model import INSTANCE_TYPE, MIB, Kind, Requirement
 from cluster_autoscaler_hook.karpenter.settings import Settings
+from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB, OFFERS, TOLERATION, solve
 
 SMALL, LARGE = Kind(500, GIB), Kind(3500, 2 * GIB)
 
 
 def test_offers_are_what_pods_can_have_of_a_class() -> None:
-    catalogue, _ = CatalogueFile(None).read()
+    catalogue, _ = StrictCatalogue(None).read()
     found = {offer.name: offer for offer in offers(catalogue, Settings())}
     assert len(found) == 105
     # As Karpenter's KWOK provider has it: two CPUs a core, minus 100m and 10Mi.
@@ -25,7 +25,7 @@ def test_offers_are_what_pods_can_have_of_a_class() -> None:
 
 
 def test_what_a_node_turned_out_to_have_counts_more_than_the_settings() -> None:
-    catalogue, _ = CatalogueFile(None).read()
+    catalogue, _ = StrictCatalogue(None).read()
     seen = {"c5.large": (1800, 3 * GIB, 29)}
     found = {offer.name: offer for offer in offers(catalogue, Settings(), seen, (100, MIB, 1), {"c5.xlarge"})}
     assert (found["c5.large"].cpu_millicores, found["c5.large"].pods) == (1700, 28)
@@ -74,7 +74,7 @@ def test_a_catalogue_that_changes_is_read_anew(tmp_path: Path) -> None:
     file = tmp_path / "prices.yaml"
     text = "currency: EUR\nclasses:\n- {class: a, family: f, cores: 1, memoryGiB: 2, price: 0.1}\n"
     file.write_text(text)
-    source = CatalogueFile(file)
+    source = StrictCatalogue(file)
     before = source.read()
     assert source.read() == before
     file.write_text(text.replace("0.1", "0.2"))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cluster_autoscaler_hook.karpenter.catalogue_file import CatalogueFile
 from cluster_autoscaler_hook.karpenter.explanation import demand_of, explain, rented_for
 from cluster_autoscaler_hook.karpenter.model import Kind
+from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB, OFFERS, offer, pod, solve
 
 
@@ -24,7 +24,7 @@ def test_pods_nothing_can_hold_are_said() -> None:
 
 
 def test_what_runs_is_priced_by_node() -> None:
-    catalogue, _ = CatalogueFile(None).read()
+    catalogue, _ = StrictCatalogue(None).read()
     pods = [pod("a", nodeName="n1"), pod("b", nodeName="n1"), pod("c", nodeName="n2"), pod("d")]
     pods.append(pod("other", nodeSelector={}))
     pods.append(pod("left", resourceClaims=[{"name": "gpu"}]))

@@ -11,10 +11,10 @@ import pytest
 
 from cluster_autoscaler_hook.karpenter import claims, nodeplan
 from cluster_autoscaler_hook.karpenter.actuator import Actuator
-from cluster_autoscaler_hook.karpenter.catalogue_file import SHIPPED
 from cluster_autoscaler_hook.karpenter.metrics import HookMetrics
 from cluster_autoscaler_hook.karpenter.model import Claim, ClusterView, Kind
 from cluster_autoscaler_hook.karpenter.settings import Settings
+from cluster_autoscaler_hook.karpenter.strict_catalogue import SHIPPED
 from cluster_autoscaler_hook.karpenter.term import Term
 from cluster_autoscaler_hook.model import InvalidProblem, Problem, Solution
 from surgekit.kube import ApiError, Kube

@@ -14,14 +14,14 @@ import structlog
 
 from cluster_autoscaler_hook.catalogue import Catalogue, CatalogueError, from_csv, load
 
-__all__ = ["CatalogueFile"]
+__all__ = ["LastGoodCatalogue"]
 
 log = structlog.get_logger(__name__)
 
 _Stamp = tuple[int, int, int] | None
 
 
-class CatalogueFile:
+class LastGoodCatalogue:
     def __init__(self, path: Path) -> None:
         """Raises CatalogueError: a part that starts with a faulty catalogue would look healthy."""
         self._path = path

@@ -1,4 +1,4 @@
-"""The catalogue as a file that may change under us: read again when it did, used whole or not at all."""
+"""The catalogue as a file that may change under us: read again when it did, refused where it is faulty."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 from cluster_autoscaler_hook.catalogue import Catalogue, CatalogueError, from_csv, load
 
-__all__ = ["SHIPPED", "CatalogueFile"]
+__all__ = ["SHIPPED", "StrictCatalogue"]
 
 SHIPPED = Path(__file__).parent.parent / "data" / "aws_eu_west_1.csv"
 
 
-class CatalogueFile:
+class StrictCatalogue:
     def __init__(self, path: Path | None) -> None:
         self._path = path or SHIPPED
         self._digest = ""
