@@ -4,7 +4,8 @@
 
 `nodes_g` is the caller's own count for every pod g can help, because that is what it will add. The second
 term is `lookahead`'s. FCMA's plan for all pending pods says what freely mixed classes would cost: the bound
-that the reasons and metrics measure the choice against, and what decides between equally cheap groups.
+that the reasons and metrics measure the choice against, and what decides between equally cheap groups. Where
+there are none, the choice does not wait for it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.expander.caller_model import Overhead
@@ -21,7 +23,7 @@ from cluster_autoscaler_hook.expander.plan import Solve, as_problem
 from cluster_autoscaler_hook.expander.prices import Prices
 from cluster_autoscaler_hook.model import InfeasibleProblem, InvalidProblem, Solution
 
-__all__ = ["PlanFailed", "cheapest_that_fits", "choose"]
+__all__ = ["Choice", "PlanFailed", "cheapest_that_fits", "choose", "first_choice", "with_plan"]
 
 # Costs closer than this are equal: sums of prices, not prices, differ in the last digits.
 _SAME = 1e-9
@@ -33,35 +35,66 @@ class PlanFailed(Exception):
     """What a `Solve` raises that gave up or hung; the choice then stands without a plan."""
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is known without a plan."""
+
+    decision: Decision
+    # The groups that cost least, the first of them chosen; none where a plan would say nothing.
+    equals: tuple[str, ...] = ()
+    overhead: Overhead = Overhead()  # noqa: RUF009  # frozen
+
+    @property
+    def settled(self) -> bool:
+        """No plan changes it."""
+        return len(self.equals) < 2
+
+
 def choose(offer: Offer, prices: Prices, overhead: Overhead, solve: Solve, deadline: Deadline) -> Decision:
     """One group, unless nothing was offered."""
+    return with_plan(first_choice(offer, prices, overhead, deadline), offer, prices, solve, deadline)
+
+
+def first_choice(offer: Offer, prices: Prices, overhead: Overhead, deadline: Deadline) -> Choice:
     priced = [o for o in usable(offer.options) if o.group in prices.by_group and o.group in offer.templates]
     if len(priced) < 2:
-        return cheapest_that_fits(offer.options, offer.templates, prices)
+        return Choice(cheapest_that_fits(offer.options, offer.templates, prices))
     if deadline.reached():
-        return cheapest_that_fits(offer.options, offer.templates, prices, "no time left to plan")
+        return Choice(cheapest_that_fits(offer.options, offer.templates, prices, "no time left to plan"))
     overhead = infer_overhead(offer, overhead, deadline)
     lookahead = Lookahead(offer, prices.by_group, overhead, deadline)
     scores = _scores(priced, prices, lookahead)
     if not lookahead.complete:
         why = "the deadline came before every way was tried"
-        return cheapest_that_fits(offer.options, offer.templates, prices, why)
-    plan, failure = _plan(offer, prices, overhead, solve, deadline)
-    planned = {node.instance_class for node in plan.allocation.nodes} if plan else set()
+        return Choice(cheapest_that_fits(offer.options, offer.templates, prices, why))
     pods = {o.group: o.pod_count for o in priced}
     least = min(score.total_per_hour for score in scores)
-    equal = [score for score in scores if score.total_per_hour <= least * (1 + _SAME)]
-    best = min(equal, key=lambda s: (s.group not in planned, -pods[s.group], s.group))
-    scores.sort(key=lambda s: (s is not best, s.total_per_hour, s.group))
-    return Decision(
-        (best.group,),
-        (*_why(scores, prices.currency), _plan_in_words(plan, prices.currency, failure), *prices.remarks),
-        failure,
-        tuple(scores),
-        plan.cost_per_hour if plan else None,
-        plan.lower_bound_per_hour if plan else None,
-        _unpriced(offer.options, prices),
+    equals = [score.group for score in scores if score.total_per_hour <= least * (1 + _SAME)]
+    equals.sort(key=lambda group: (-pods[group], group))
+    decision = Decision((), (), scores=tuple(scores), unpriced=_unpriced(offer.options, prices))
+    return Choice(_deciding(decision, equals[0], prices), tuple(equals), overhead)
+
+
+def with_plan(choice: Choice, offer: Offer, prices: Prices, solve: Solve, deadline: Deadline) -> Decision:
+    """The choice with FCMA's plan beside it; between equals, a group the plan rents."""
+    if not choice.equals:
+        return choice.decision
+    plan, failure = _plan(offer, prices, choice.overhead, solve, deadline)
+    planned = {node.instance_class for node in plan.allocation.nodes} if plan else set()
+    best = next((group for group in choice.equals if group in planned), choice.equals[0])
+    decision = replace(
+        choice.decision,
+        fallback=failure,
+        plan_per_hour=plan.cost_per_hour if plan else None,
+        plan_bound_per_hour=plan.lower_bound_per_hour if plan else None,
     )
+    return _deciding(decision, best, prices, _plan_in_words(plan, prices.currency, failure))
+
+
+def _deciding(decision: Decision, best: str, prices: Prices, *plan: str) -> Decision:
+    scores = sorted(decision.scores, key=lambda s: (s.group != best, s.total_per_hour, s.group))
+    reasons = (*_why(scores, prices.currency), *plan, *prices.remarks)
+    return replace(decision, groups=(best,), reasons=reasons, scores=tuple(scores))
 
 
 def _scores(options: Sequence[Option], prices: Prices, lookahead: Lookahead) -> list[Score]:

@@ -1,15 +1,16 @@
 """A request's bytes as an `Offer`.
 
 A large request is the same pods repeated in every option (128 MiB are 1,000 pods in 40 options), and they
-come from a handful of deployments. So each distinct byte string is parsed once; and of pods that differ only
-in what no plan looks at (names, volumes, images) one is read.
+come from a handful of deployments. So the request is not copied; options with the same pods in the same order
+are read once; else each distinct byte string is parsed once; and of pods that differ only in what no plan
+looks at (names, volumes, images) one is read.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
@@ -17,6 +18,7 @@ from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.expander import wire
 from cluster_autoscaler_hook.expander.model import Demand, Kind, Offer, Option, Template
 from cluster_autoscaler_hook.expander.pod_demand import amounts, demand
+from cluster_autoscaler_hook.expander.scan import MalformedMessage, fields
 from surgekit.quantity import QuantityError
 
 __all__ = ["DecodeTimeout", "RequestError", "Undecoded", "decode", "first_look"]
@@ -35,46 +37,97 @@ class DecodeTimeout(Exception):
     """The pods were not read in time; the options and their counts are known all the same."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Pods:
+    """Where the pods of an option are in the request."""
+
+    spans: tuple[tuple[int, int], ...]
+    # The bytes they fill without anything in between, tags included; None where something is.
+    region: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Undecoded:
     """The options with their node counts and how many pods each helps: enough for the fallback."""
 
-    def __init__(self, message: Any, templates: Mapping[str, Template], problems: tuple[str, ...]) -> None:
-        self.message, self.templates, self.problems = message, templates, problems
-        self.options = tuple(
-            Option(o.nodeGroupId, o.nodeCount, {0: len(o.podBytes) or len(o.pod)}, str(o.debug))
-            for o in message.options
-        )
+    body: bytes
+    options: tuple[Option, ...]
+    pods: tuple[_Pods, ...]  # of each option
+    templates: Mapping[str, Template]
+    problems: tuple[str, ...]
 
 
 def first_look(body: bytes) -> Undecoded:
     try:
-        return _first_look(wire.BestOptionsRequest.FromString(body))
-    except DecodeError as error:
+        return _first_look(body)
+    except (DecodeError, MalformedMessage) as error:
         raise RequestError(f"not a BestOptionsRequest: {error}") from error
 
 
-def _first_look(message: Any) -> Undecoded:
-    for option in message.options:
+def _first_look(body: bytes) -> Undecoded:
+    options, pods, rest = [], [], []
+    regions: dict[tuple[int, int], _Pods] = {}
+    for number, begin, start, end in fields(body, 0, len(body)):
+        if number != wire.OPTIONS:
+            rest.append(body[begin:end])
+            continue
+        head, of_option = _split(body, start, end, regions)
+        option = wire.Option.FromString(head)
         if not isinstance(option.nodeGroupId, str):  # text that is not UTF-8 comes as bytes
             raise RequestError(f"options.nodeGroupId: {option.nodeGroupId!r} is not text")
+        options.append(
+            Option(option.nodeGroupId, option.nodeCount, {0: len(of_option.spans)}, str(option.debug))
+        )
+        pods.append(of_option)
+    message = wire.BestOptionsRequest.FromString(b"".join(rest))
     # 1.34 sends both; the newer one wins.
     nodes = {entry.key: entry.value for field in (message.nodeMap, message.nodeBytesMap) for entry in field}
     templates, problems = {}, []
-    for option in message.options:
-        if (group := option.nodeGroupId) not in nodes:
+    for group in (option.group for option in options):
+        if group not in nodes:
             problems.append(f"{group}: no node of it in the request")
             continue
         try:
             templates[group] = _template(group, nodes[group])
         except (DecodeError, QuantityError) as error:
             problems.append(f"{group}: its node cannot be read: {error}")
-    return Undecoded(message, templates, tuple(problems))
+    return Undecoded(body, tuple(options), tuple(pods), templates, tuple(problems))
+
+
+def _split(body: bytes, start: int, end: int, regions: dict[tuple[int, int], _Pods]) -> tuple[bytes, _Pods]:
+    """(an option without its pods, its pods). `regions`: those of the options before."""
+    head: list[bytes] = []
+    spans: dict[int, list[tuple[int, int]]] = {wire.POD: [], wire.POD_BYTES: []}
+    first, together = start, True
+    for number, begin, content, stop in fields(body, start, end):
+        if number not in spans:
+            head.append(body[begin:stop])
+            together = together and not any(spans.values())
+            continue
+        if not any(spans.values()):
+            first = begin
+            # Most groups help the same pods, often in the same order: then there is nothing to read again.
+            for (known, until), found in regions.items():
+                same = until - known == end - begin
+                if same and body.startswith(memoryview(body)[known:until], begin):
+                    return b"".join(head), found
+        spans[number].append((content, stop))
+    # 1.34 sends both; the newer one wins.
+    region = (first, end) if together and any(spans.values()) else None
+    found = _Pods(tuple(spans[wire.POD_BYTES] or spans[wire.POD]), region)
+    if region:
+        regions[region] = found
+    return b"".join(head), found
 
 
 def decode(look: Undecoded, deadline: Deadline) -> Offer:
     """All of it. A pod that cannot be read is an error: a plan that silently leaves it out is wrong."""
-    pods = _Pods(deadline)
-    counts = [pods.count(option.podBytes or option.pod) for option in look.message.options]
+    pods = _Identities(look.body, deadline)
+    known: dict[int, Counter[int]] = {}  # options that help the same pods share what was read of them
+    for listed in look.pods:
+        if id(listed) not in known:
+            known[id(listed)] = pods.count(listed.spans)
+    counts = [known[id(listed)] for listed in look.pods]
     helped: list[set[str]] = [set() for _ in pods.demands]
     for option, of_option in zip(look.options, counts, strict=True):
         for identity in of_option:
@@ -98,24 +151,25 @@ def decode(look: Undecoded, deadline: Deadline) -> Offer:
     )
 
 
-class _Pods:
+class _Identities:
     """Every distinct pod seen, as the index of what it demands."""
 
-    def __init__(self, deadline: Deadline) -> None:
+    def __init__(self, body: bytes, deadline: Deadline) -> None:
         self.demands: list[Demand] = []
         # By the hash of a pod's bytes: keeping 128 MiB of them takes a fifth of the time. It has 64 bits,
         # keyed at random in each process (PEP 456): two of 10^5 pods meet once in 10^9 requests.
         self._identity_of: dict[int, int] = {}
         self._identities: dict[bytes, int] = {}  # the bytes of what matters of it
-        self._deadline = deadline
+        self._body, self._deadline = body, deadline
 
-    def count(self, bodies: Any) -> Counter[int]:
+    def count(self, spans: Sequence[tuple[int, int]]) -> Counter[int]:
         counted: Counter[int] = Counter()
         known = self._identity_of
-        for i, body in enumerate(bodies):
-            identity = known.get(key := hash(body))
+        for i, (start, end) in enumerate(spans):
+            pod = self._body[start:end]
+            identity = known.get(key := hash(pod))
             if identity is None:
-                identity = known[key] = self._identify(body)
+                identity = known[key] = self._identify(pod)
             counted[identity] += 1
             if i % _CHECK_EVERY == 0 and self._deadline.reached():
                 raise DecodeTimeout(f"the deadline came after {len(known):,} distinct pods were read")

@@ -82,6 +82,7 @@ class Server:
         self._grpc.stop(_GRACE_S).wait()
         self._http.shutdown()
         self._http.server_close()
+        self.expander.close()
 
     def _best_options(self, body: bytes, context: grpc.ServicerContext) -> bytes:
         try:

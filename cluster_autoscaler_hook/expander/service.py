@@ -1,13 +1,17 @@
 """From a request's bytes to the answer's, in time whatever happens.
 
 Only bytes that are no request at all are an error (the caller then chooses by itself). Else there is an
-answer: the decision, or the cheapest that fits where reading or deciding failed or took too long.
+answer: the decision, or the cheapest that fits where reading or deciding failed or took too long. Where
+FCMA's plan cannot change it, it is made after the answer, for the records.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -16,7 +20,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.expander import wire
 from cluster_autoscaler_hook.expander.caller_model import Overhead
-from cluster_autoscaler_hook.expander.decision import cheapest_that_fits, choose
+from cluster_autoscaler_hook.expander.decision import Choice, cheapest_that_fits, first_choice, with_plan
 from cluster_autoscaler_hook.expander.decode import (
     DecodeTimeout,
     RequestError,
@@ -25,9 +29,9 @@ from cluster_autoscaler_hook.expander.decode import (
     first_look,
 )
 from cluster_autoscaler_hook.expander.last_good_catalogue import LastGoodCatalogue
-from cluster_autoscaler_hook.expander.model import Decision, Score
+from cluster_autoscaler_hook.expander.model import Decision, Offer, Score
 from cluster_autoscaler_hook.expander.plan import Solve
-from cluster_autoscaler_hook.expander.prices import price_groups
+from cluster_autoscaler_hook.expander.prices import Prices, price_groups
 from cluster_autoscaler_hook.expander.settings import Settings
 from cluster_autoscaler_hook.expander.time_limit import TimeLimited
 from surgekit.modes import Mode
@@ -88,14 +92,20 @@ class Expander:
         self._overhead = Overhead(
             settings.daemonset_cpu_millis, settings.daemonset_memory_mib << 20, settings.daemonset_pods
         )
+        self._afterwards = ThreadPoolExecutor(1, thread_name_prefix="after-the-answer")
         self._kept: deque[dict[str, Any]] = deque(maxlen=settings.decisions_kept)
 
     def alive(self) -> bool:
         return self._solve.stuck_s() < _STUCK_S
 
     def explain(self) -> list[dict[str, Any]]:
-        """The last decisions, newest first."""
+        """The last decisions, newest first; waits for the plan of the newest."""
+        self._afterwards.submit(lambda: None).result()
         return list(reversed(self._kept))
+
+    def close(self) -> None:
+        """Waits until every answer is recorded; there must be no calls any more."""
+        self._afterwards.shutdown()
 
     def best_options(self, body: bytes) -> bytes:
         """Raises RequestError."""
@@ -109,27 +119,45 @@ class Expander:
         if mode is Mode.OFF:
             self.metrics.decisions.labels(mode, "off").inc()
             return _answer(look, {option.group for option in look.options})
-        decision = self._decide(look, deadline)
+        choice, plan = self._decide(look, deadline)
         # In shadow every option goes back: the caller's next expander, or chance, decides as without us.
-        chosen = decision.groups if mode is Mode.ENFORCE else [option.group for option in look.options]
-        answer = _answer(look, set(chosen))
-        self._record(look, decision, time.monotonic() - started_s)
+        groups = {option.group for option in look.options}
+        if mode is Mode.ENFORCE:
+            if not choice.settled:
+                decision = plan()
+                choice, plan = Choice(decision), lambda: decision
+            groups = set(choice.decision.groups)
+        answer = _answer(look, groups)
+        seconds, options, problems = time.monotonic() - started_s, len(look.options), look.problems
+        self._afterwards.submit(lambda: self._record(plan(), options, problems, seconds))
         return answer
 
-    def _decide(self, look: Undecoded, deadline: Deadline) -> Decision:
+    def _decide(self, look: Undecoded, deadline: Deadline) -> tuple[Choice, Callable[[], Decision]]:
+        """The choice, and what makes a plan for it. The latter does not hold the request's bytes."""
         catalogue = self._catalogue.current() if self._catalogue else None
         self.metrics.catalogue_faulty.set(bool(self._catalogue and self._catalogue.error))
         prices = price_groups(look.templates.values(), catalogue, self.settings.price_labels)
         try:
-            return choose(decode(look, deadline), prices, self._overhead, self._solve, deadline)
+            offer = decode(look, deadline)
+            choice = first_choice(offer, prices, self._overhead, deadline)
         except (DecodeTimeout, RequestError) as error:
             why = str(error)
         except Exception as error:  # a bug of ours costs a better choice, not the scale-up
             log.exception("decision failed")
             why = f"decision failed: {error!r}"
-        return cheapest_that_fits(look.options, look.templates, prices, why)
+        else:
+            return choice, lambda: self._planned(choice, offer, prices, deadline)
+        cheapest = cheapest_that_fits(look.options, look.templates, prices, why)
+        return Choice(cheapest), lambda: cheapest
 
-    def _record(self, look: Undecoded, decision: Decision, seconds: float) -> None:
+    def _planned(self, choice: Choice, offer: Offer, prices: Prices, deadline: Deadline) -> Decision:
+        try:
+            return with_plan(choice, offer, prices, self._solve, deadline)
+        except Exception as error:  # a bug of ours costs the plan
+            log.exception("plan failed")
+            return replace(choice.decision, fallback=f"plan failed: {error!r}")
+
+    def _record(self, decision: Decision, options: int, problems: tuple[str, ...], seconds: float) -> None:
         mode = self.settings.mode
         self.metrics.seconds.observe(seconds)
         self.metrics.decisions.labels(mode, "fallback" if decision.fallback else "planned").inc()
@@ -141,8 +169,8 @@ class Expander:
         said = {
             "decision": list(decision.groups),
             "mode": str(mode),
-            "options": len(look.options),
-            "reasons": [*decision.reasons, *look.problems],
+            "options": options,
+            "reasons": [*decision.reasons, *problems],
             "fallback": decision.fallback,
             "plan_per_hour": decision.plan_per_hour,
             "duration_ms": round(seconds * 1000, 1),

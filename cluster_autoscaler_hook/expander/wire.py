@@ -19,10 +19,24 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-__all__ = ["METHOD", "SERVICE", "BestOptionsRequest", "BestOptionsResponse", "Node", "Option", "Pod"]
+__all__ = [
+    "METHOD",
+    "OPTIONS",
+    "POD",
+    "POD_BYTES",
+    "SERVICE",
+    "BestOptionsRequest",
+    "BestOptionsResponse",
+    "Node",
+    "Option",
+    "Pod",
+]
 
 SERVICE = "grpcplugin.Expander"
 METHOD = "BestOptions"
+# Fields of BestOptionsRequest and Option that `decode` finds without parsing what is in them.
+OPTIONS = 1
+POD, POD_BYTES = 4, 5
 
 _PACKAGE = "surgekit.expander.wire"
 _Field = descriptor_pb2.FieldDescriptorProto
@@ -36,7 +50,7 @@ _SCALARS = {
 # message -> field -> (number, type); a type in [] repeats.
 _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "BestOptionsRequest": {
-        "options": (1, "[Option]"),
+        "options": (OPTIONS, "[Option]"),
         "nodeMap": (2, "[NodeEntry]"),
         "nodeBytesMap": (3, "[NodeEntry]"),
     },
@@ -45,8 +59,8 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "nodeGroupId": (1, "string"),
         "nodeCount": (2, "int32"),
         "debug": (3, "string"),
-        "pod": (4, "[bytes]"),
-        "podBytes": (5, "[bytes]"),
+        "pod": (POD, "[bytes]"),
+        "podBytes": (POD_BYTES, "[bytes]"),
     },
     "NodeEntry": {"key": (1, "string"), "value": (2, "bytes")},
     "Pod": {"metadata": (1, "ObjectMeta"), "spec": (2, "PodSpec")},

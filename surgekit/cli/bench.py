@@ -130,7 +130,7 @@ def expander(
     logs.configure("WARNING")
     say = progress()
     figures = run(min(seeds, 5) if quick else seeds, solve, deadline_s, say)
-    show(figures | measure(solve, deadline_s, say), json_file)
+    show(figures | measure(deadline_s, say), json_file)
 
 
 @app.command()

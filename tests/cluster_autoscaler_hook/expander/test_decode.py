@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.expander import decode as module
 from cluster_autoscaler_hook.expander import wire
 from cluster_autoscaler_hook.expander.decode import DecodeTimeout, RequestError, decode, first_look
+from cluster_autoscaler_hook.expander.large_request import large_request
 from cluster_autoscaler_hook.expander.model import Demand
 from cluster_autoscaler_hook.expander.pod_demand import demand
 from tests.cluster_autoscaler_hook.expander.builders import (
@@ -109,6 +111,45 @@ def test_a_pod_is_parsed_once_however_often_it_is_repeated(monkeypatch: pytest.M
     assert (len(parsed), len(read)) == (350, 2)
     assert sorted(found.pending) == [50, 300]
     assert all(option.pod_count == 350 for option in found.options)
+
+
+@given(st.lists(st.lists(st.integers(0, 5), max_size=8), max_size=5), st.booleans())
+def test_pods_in_any_order_and_place_are_counted(orders: list[list[int]], pods_first: bool) -> None:
+    """Options with the same pods share what was read; in another order or place they do not."""
+    pods = [pod(f"{1 + i // 2}", "1Gi", f"web-{i}") for i in range(6)]
+    body = b""
+    for number, order in enumerate(orders):
+        head, tail = wire.Option(nodeGroupId=f"g{number}"), wire.Option(podBytes=[pods[i] for i in order])
+        parts = [head.SerializeToString(), tail.SerializeToString()]
+        option = b"".join(reversed(parts) if pods_first else parts) + wire.Option(
+            nodeCount=number
+        ).SerializeToString() * (number % 2)
+        body += request({}, {f"g{number}": node()}) + _length_delimited(1, option)
+    found = decoded(body)
+    assert [(o.group, o.nodes) for o in found.options] == [
+        (f"g{i}", i if i % 2 else 0) for i in range(len(orders))
+    ]
+    for got, order in zip(found.options, orders, strict=True):
+        by_cpu: Counter[int] = Counter()
+        for kind, n in got.pods.items():
+            by_cpu[found.kinds[kind].demand.cpu_millis] += n
+        assert by_cpu == Counter(1000 * (1 + i // 2) for i in order)
+    assert sum(found.pending) == len({i for order in orders for i in order})
+
+
+def _length_delimited(number: int, content: bytes) -> bytes:
+    size, prefix = len(content), bytes([number << 3 | 2])
+    while size > 127:
+        prefix, size = prefix + bytes([size & 127 | 128]), size >> 7
+    return prefix + bytes([size]) + content
+
+
+def test_the_largest_request_is_like_real_ones() -> None:
+    body = large_request(3, total_bytes=1 << 20)
+    found = decoded(body)
+    assert (1 << 20) * 0.98 < len(body) <= 1 << 20
+    assert (len(found.options), len(found.kinds)) == (3, 20)
+    assert sum(found.pending) == found.options[2].pod_count == (1 << 20) // 3 // 3004
 
 
 def test_replicas_with_token_volumes_and_anti_affinity_are_one_kind() -> None:

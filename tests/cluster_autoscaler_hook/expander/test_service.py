@@ -44,6 +44,7 @@ def catalogue(path: Path, price: str) -> Path:
 
 
 def metric(expander: Expander, name: str, **labels: str) -> float:
+    expander.explain()  # waits until all is recorded
     return expander.metrics.registry.get_sample_value(f"surgekit_expander_{name}", labels) or 0.0
 
 
@@ -103,7 +104,7 @@ def test_a_bug_of_ours_costs_the_better_choice_only(monkeypatch: pytest.MonkeyPa
     def broken(*_: object) -> None:
         raise KeyError("bug")
 
-    monkeypatch.setattr(module, "choose", broken)
+    monkeypatch.setattr(module, "first_choice", broken)
     expander = Expander(LABELLED, no_plan)
     assert chosen(expander.best_options(WEB)) == ["c6g.4xlarge"]
     assert "bug" in expander.explain()[0]["fallback"]
@@ -143,6 +144,29 @@ def test_a_solver_that_hangs(hanging: tuple[Solve, threading.Event], monkeypatch
     monkeypatch.setattr(module, "_STUCK_S", 0.0)
     assert not expander.alive()
     release.set()
+
+
+def test_a_plan_is_waited_for_only_where_it_decides(hanging: tuple[Solve, threading.Event]) -> None:
+    hang, release = hanging
+    started = threading.Event()
+
+    def solve(problem: Problem, seconds: float) -> Solution:
+        started.set()
+        return hang(problem, seconds)
+
+    def asked(prices: str) -> list[str]:
+        nodes = {group: node(price=price) for group, price in zip("ab", prices, strict=True)}
+        return chosen(expander.best_options(request({g: (1, [pod()]) for g in "ab"}, nodes)))
+
+    expander = Expander(LABELLED, solve)
+    assert asked("21") == ["b"]
+    assert started.wait(10)  # answered, and the solver hangs still: it was not waited for
+    assert not release.is_set()
+    release.set()
+    assert "released" in expander.explain()[0]["fallback"]
+    started.clear()
+    assert asked("11") == ["a"]
+    assert started.is_set()  # here it could have decided
 
 
 def test_a_solver_that_comes_back_late_is_used_again() -> None:
@@ -209,8 +233,9 @@ class TestLastGoodCatalogue:
         nodes = {g: node(**{"node.kubernetes.io__instance_type": g}) for g in "ab"}
         body = request({g: (1, [pod()]) for g in "ab"}, nodes)
         expander = Expander(Settings(catalogue=file, deadline_s=4.0), change)
-        assert chosen(expander.best_options(body)) == ["a"]
-        assert chosen(expander.best_options(body)) == ["b"]
+        for cheaper in "ab":
+            assert chosen(expander.best_options(body)) == [cheaper]
+            assert "enough seen" in expander.explain()[0]["fallback"]  # the plan comes after the answer
         assert seen == [{"a": 1.0, "b": 2.0}, {"a": 20.0, "b": 10.0}]
 
 
