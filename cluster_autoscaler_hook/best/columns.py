@@ -16,9 +16,9 @@ import numpy as np
 from cluster_autoscaler_hook.best.filling import Filled, even_performance, fill_classes
 from cluster_autoscaler_hook.best.greedy import cover, still_needed
 from cluster_autoscaler_hook.best.knapsack import Knapsack
-from cluster_autoscaler_hook.best.linear_program import LinearProgram
 from cluster_autoscaler_hook.best.tables import Floats, Pattern, Tables
 from cluster_autoscaler_hook.deadline import Deadline
+from cluster_autoscaler_hook.linear_program import LinearProgram
 
 __all__ = ["Mix", "best_mix", "best_whole", "dive"]
 

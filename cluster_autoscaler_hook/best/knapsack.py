@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from cluster_autoscaler_hook.best.linear_program import LinearProgram
 from cluster_autoscaler_hook.best.tables import Floats, Ints, Pattern, Tables
+from cluster_autoscaler_hook.linear_program import LinearProgram
 
 __all__ = ["Knapsack"]
 

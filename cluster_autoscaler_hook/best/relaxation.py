@@ -17,8 +17,8 @@ import math
 
 import numpy as np
 
-from cluster_autoscaler_hook.best.linear_program import LinearProgram
 from cluster_autoscaler_hook.best.tables import Floats, Tables
+from cluster_autoscaler_hook.linear_program import LinearProgram
 
 __all__ = ["bound_with_whole_containers", "worth_and_bound"]
 
