@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +13,7 @@ from rich.table import Table
 
 from cluster_autoscaler_hook.variant import DEFAULT_DEADLINE_S
 from kwok.parts import WEIGHT
+from surgekit.cli.json_file import JsonFile, write_json
 
 __all__ = ["app", "show"]
 
@@ -23,9 +22,6 @@ app = typer.Typer(no_args_is_help=True, help="Experiments: ours and the baseline
 # The FCMA authors' problems are no part of this repository: their folder is named with --data.
 FCMA_DATA = Path("fcma-data")
 
-JsonFile = Annotated[
-    Path | None, typer.Option("--json", help="Write all figures there; '-' prints them instead of the table.")
-]
 Weight = Annotated[int, typer.Option(min=1, help="The extender's weight in the scheduler's configuration.")]
 
 
@@ -167,13 +163,8 @@ def progress() -> Callable[[str], None]:
 
 
 def show(figures: dict[str, Any], json_file: Path | None) -> None:
-    if json_file is not None:
-        text = json.dumps(figures, indent=1) + "\n"
-        if str(json_file) == "-":
-            sys.stdout.write(text)
-            return
-        json_file.parent.mkdir(parents=True, exist_ok=True)
-        json_file.write_text(text)
+    if write_json(figures, json_file):
+        return
     table = Table("figure", "value")
     for key, value in figures.items():
         if not isinstance(value, list | dict):

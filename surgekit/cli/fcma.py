@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -15,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cluster_autoscaler_hook.variant import DEFAULT_DEADLINE_S, Variant
+from surgekit.cli.json_file import JsonFile, write_json
 
 if TYPE_CHECKING:
     from cluster_autoscaler_hook.model import Node, Problem, Solution
@@ -38,10 +37,7 @@ def solve_file(
         float | None,
         typer.Option(help="Share of its performance an app may lose with one node, for all apps."),
     ] = None,
-    json_file: Annotated[
-        Path | None,
-        typer.Option("--json", help="Write all figures there; '-' prints them instead of the tables."),
-    ] = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Solve one problem: nodes, the containers on them, their cost and a lower bound of any."""
     from cluster_autoscaler_hook import problem_file
@@ -51,14 +47,8 @@ def solve_file(
     started_s = time.monotonic()
     solution = solve(problem, deadline, variant)
     said = figures(problem, solution, variant, time.monotonic() - started_s)
-    if json_file is not None:
-        text = json.dumps(said, indent=1) + "\n"
-        if str(json_file) == "-":
-            sys.stdout.write(text)
-            return
-        json_file.parent.mkdir(parents=True, exist_ok=True)
-        json_file.write_text(text)
-    _show(problem, solution, said, Console(highlight=False))
+    if not write_json(said, json_file):
+        _show(problem, solution, said, Console(highlight=False))
 
 
 def figures(problem: Problem, solution: Solution, variant: Variant, seconds: float) -> dict[str, Any]:
