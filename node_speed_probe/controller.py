@@ -6,17 +6,11 @@ Every replica measures; the one that holds the lease writes. gunicorn serves hea
 from __future__ import annotations
 
 import queue
-import socket
 import threading
 import time
-import uuid
 from pathlib import Path
-from typing import Any
 
-import flask
-import gunicorn.app.base
 import structlog
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from node_speed_probe.ledger import Ledger, Snapshot
 from node_speed_probe.metrics import ProbeMetrics
@@ -24,12 +18,13 @@ from node_speed_probe.model import Fact, Sample
 from node_speed_probe.publisher import Publisher, read_all
 from node_speed_probe.settings import Settings
 from node_speed_probe.sources import ApiWatches, Source
-from surgekit import logs
+from surgekit.health_server import serve
 from surgekit.kube import ApiError, Kube, KubeUnreachable
 from surgekit.lease import Lease
 from surgekit.modes import Mode
+from surgekit.watch import overdue
 
-__all__ = ["LEASE_NAME", "Probe", "run", "web"]
+__all__ = ["LEASE_NAME", "Probe", "run"]
 
 log = structlog.get_logger(__name__)
 
@@ -48,8 +43,7 @@ class Probe:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._own_ledger, name="ledger", daemon=True)
         self.snapshot = Snapshot()
-        identity = f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
-        self._lease = Lease(kube, settings.lease_namespace, LEASE_NAME, identity)
+        self._lease = Lease(kube, settings.lease_namespace, LEASE_NAME)
         self.metrics = ProbeMetrics(
             lambda: self.snapshot, lambda: self._source.ages_s(time.monotonic()), lambda: self._lease.held
         )
@@ -83,10 +77,8 @@ class Probe:
         """What is missing; empty when ready."""
         if self.settings.mode is Mode.OFF:
             return ""
-        for name, age_s in self._source.ages_s(now_s).items():
-            if age_s > self.settings.max_input_age_s:
-                return f"no word of {name} for {age_s:.0f} s"
-        return "" if self.snapshot.taken_s > 0 else "no estimates yet"
+        stale = overdue(self._source.ages_s(now_s), self.settings.max_input_age_s)
+        return stale or ("" if self.snapshot.taken_s > 0 else "no estimates yet")
 
     def _own_ledger(self) -> None:
         ledger = Ledger(self.settings)
@@ -116,53 +108,8 @@ class Probe:
             log.warning("published speeds not read", error=str(error))
 
 
-def web(probe: Probe) -> flask.Flask:
-    """/livez, /readyz, /metrics."""
-    app = flask.Flask("node_speed_probe")
-
-    @app.get("/livez")
-    def livez() -> flask.typing.ResponseReturnValue:
-        return ("ok", 200) if probe.alive(time.monotonic()) else ("a thread has ended or is stuck", 500)
-
-    @app.get("/readyz")
-    def readyz() -> flask.typing.ResponseReturnValue:
-        missing = probe.not_ready(time.monotonic())
-        return (missing, 503) if missing else ("ok", 200)
-
-    @app.get("/metrics")
-    def metrics() -> flask.typing.ResponseReturnValue:
-        return flask.Response(generate_latest(probe.metrics.registry), content_type=CONTENT_TYPE_LATEST)
-
-    return app
-
-
-class _Gunicorn(gunicorn.app.base.BaseApplication):  # type: ignore[misc]  # gunicorn has no types
-    def __init__(self, settings: Settings, kubeconfig: Path | None) -> None:
-        self._settings, self._kubeconfig = settings, kubeconfig
-        super().__init__()
-
-    def load_config(self) -> None:
-        self.cfg.set("bind", self._settings.bind)
-        self.cfg.set("workers", 1)  # it is the probe: a second one would measure everything twice
-        self.cfg.set("worker_class", "gthread")
-        self.cfg.set("threads", 2)
-        self.cfg.set("graceful_timeout", 10)
-        self.cfg.set("proc_name", "surgekit-probe")
-        self.cfg.set("control_socket_disable", True)
-        self.cfg.set("worker_exit", self._stop)
-
-    def load(self) -> flask.Flask:
-        """In the worker: threads do not survive the fork."""
-        logs.configure(self._settings.log_level)
-        self._probe = Probe(self._settings, Kube.connect(self._kubeconfig))
-        self._probe.start()
-        return web(self._probe)
-
-    def _stop(self, _server: Any, _worker: Any) -> None:
-        if hasattr(self, "_probe"):  # else the worker failed before it loaded
-            self._probe.stop()
-
-
 def run(settings: Settings, kubeconfig: Path | None = None) -> None:
     """Measure, publish and serve until told to stop."""
-    _Gunicorn(settings, kubeconfig).run()
+    serve(
+        lambda: Probe(settings, Kube.connect(kubeconfig)), settings.bind, "surgekit-probe", settings.log_level
+    )

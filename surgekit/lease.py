@@ -8,8 +8,10 @@ lets an unreachable API server end its thread, and exits the process over a bad 
 from __future__ import annotations
 
 import random
+import socket
 import threading
 import time
+import uuid
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,8 +33,10 @@ _RETRY_S = 2.0
 class Lease:
     """Tries to hold one Lease in a thread of its own. Ask `held` right before every write."""
 
-    def __init__(self, kube: Kube, namespace: str, name: str, identity: str) -> None:
-        self._kube, self._namespace, self._name, self._identity = kube, namespace, name, identity
+    def __init__(self, kube: Kube, namespace: str, name: str, identity: str = "") -> None:
+        self._kube, self._namespace, self._name = kube, namespace, name
+        # A pod restarted on the same host is another one: what it held before is not its own.
+        self._identity = identity or f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._renewed_s = -float("inf")
         self._seen: tuple[Any, ...] = ()  # the record as last read, and since when it has not changed

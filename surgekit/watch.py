@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import orjson
@@ -16,7 +17,7 @@ import structlog
 
 from surgekit.kube import ApiError, Kube, KubeUnreachable
 
-__all__ = ["Consumer", "Watch"]
+__all__ = ["Consumer", "Watch", "overdue"]
 
 log = structlog.get_logger(__name__)
 
@@ -24,6 +25,12 @@ log = structlog.get_logger(__name__)
 # before it ends one, so the next resumes where this stopped.
 _WATCH_S = 25
 _BACKOFF_S = (0.2, 0.5, 1.0, 2.0, 5.0)
+
+
+def overdue(ages_s: Mapping[str, float], longest_s: float) -> str:
+    """Which picture is older than it may be, in words; empty when none is."""
+    stale = (f"no word of {name} for {age_s:.0f} s" for name, age_s in ages_s.items() if age_s > longest_s)
+    return next(stale, "")
 
 
 class Consumer(Protocol):

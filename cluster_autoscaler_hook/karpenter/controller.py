@@ -5,10 +5,9 @@ The replica that holds the Lease acts; the other keeps its tables ready.
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
-import uuid
+from pathlib import Path
 
 import structlog
 
@@ -19,11 +18,13 @@ from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.sources import ClusterSource
 from cluster_autoscaler_hook.karpenter.term import LONGEST_SLEEP_S, Term
 from cluster_autoscaler_hook.model import Problem, Solution
+from surgekit.health_server import serve
 from surgekit.kube import ApiError, Kube, KubeUnreachable
 from surgekit.lease import Lease
 from surgekit.modes import Mode
+from surgekit.watch import overdue
 
-__all__ = ["LEASE_NAME", "Hook"]
+__all__ = ["LEASE_NAME", "Hook", "run"]
 
 log = structlog.get_logger(__name__)
 LEASE_NAME = "surgekit-nodes"
@@ -39,8 +40,7 @@ class Hook:
         self.settings = settings
         self._wake = threading.Event()
         self._source = ClusterSource(kube, settings.pool, settings.zone_known, self._wake.set)
-        identity = f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
-        self._lease = Lease(kube, settings.lease_namespace, LEASE_NAME, identity)
+        self._lease = Lease(kube, settings.lease_namespace, LEASE_NAME)
         self.metrics = HookMetrics(lambda: self._lease.held)
         self._actuator = Actuator(kube, settings, lambda: self._lease.held, self.metrics.writes)
         self._stopping = threading.Event()
@@ -74,10 +74,7 @@ class Hook:
         """What is missing; empty when ready."""
         if self.settings.mode is Mode.OFF:
             return ""
-        for name, age_s in self._source.ages_s(now_s).items():
-            if age_s > self.settings.max_input_age_s:
-                return f"no word of {name} for {age_s:.0f} s"
-        return ""
+        return overdue(self._source.ages_s(now_s), self.settings.max_input_age_s)
 
     def _run(self) -> None:
         variant = solver.Variant(self.settings.variant)
@@ -103,3 +100,10 @@ class Hook:
             except (ApiError, KubeUnreachable) as error:
                 log.warning("hook pauses", error=str(error))
                 self._stopping.wait(_PAUSE_S)
+
+
+def run(settings: Settings, kubeconfig: Path | None = None) -> None:
+    """Plan, rent and serve until told to stop."""
+    serve(
+        lambda: Hook(settings, Kube.connect(kubeconfig)), settings.bind, "surgekit-nodes", settings.log_level
+    )

@@ -8,10 +8,11 @@ from typing import cast
 
 import pytest
 
-from node_speed_probe.controller import Probe, web
+from node_speed_probe.controller import Probe
 from node_speed_probe.model import NodeSeen, NodesListed, PodSeen, Stage
 from node_speed_probe.settings import Settings
 from node_speed_probe.sources import Tell
+from surgekit.health_server import pages
 from surgekit.kube import Kube, KubeUnreachable
 from surgekit.modes import Mode
 
@@ -70,7 +71,7 @@ def test_facts_become_metrics(probe: Probe, source: Told) -> None:
         source.tell(PodSeen(f"p{i}", "n", Stage.STARTED), now_s + i + 0.5)
     source.tell(PodSeen("q", "n", Stage.CREATING), now_s + 8)
     wait(lambda: probe.snapshot.samples_total == 8)
-    text = web(probe).test_client().get("/metrics").text
+    text = pages(probe).test_client().get("/metrics").text
     assert 'surgekit_probe_tau_create_seconds{node="n"} 0.5' in text
     assert 'surgekit_probe_creating{node="n"} 1.0' in text
     assert "surgekit_probe_samples_total 8.0" in text
@@ -78,7 +79,7 @@ def test_facts_become_metrics(probe: Probe, source: Told) -> None:
 
 
 def test_ready_while_the_picture_is_fresh(probe: Probe, source: Told) -> None:
-    client = web(probe).test_client()
+    client = pages(probe).test_client()
     wait(lambda: probe.snapshot.taken_s > 0)
     assert client.get("/readyz").status_code == 200
     source.age_s = 61.0
@@ -96,7 +97,7 @@ def test_a_fault_nobody_foresaw_shows_in_livez(probe: Probe, source: Told) -> No
 def test_off_does_nothing_and_is_well(source: Told) -> None:
     probe = Probe(Settings(mode=Mode.OFF), cast(Kube, Away()), source)
     probe.start()
-    client = web(probe).test_client()
+    client = pages(probe).test_client()
     assert not hasattr(source, "tell")
     assert (client.get("/livez").status_code, client.get("/readyz").status_code) == (200, 200)
     probe.stop()
