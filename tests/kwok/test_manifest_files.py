@@ -104,21 +104,65 @@ def test_the_three_lists_of_kept_secrets_agree() -> None:
     )
 
 
-def test_dashboard_and_alerts_ask_for_metrics_that_exist() -> None:
-    monitoring = MANIFESTS / "overlays" / "monitoring"
-    dashboard: dict[str, Any] = json.loads((monitoring / "surgekit.json").read_text())
+# Part -> where its manifests are, and its code.
+PARTS = {
+    "extender": ("base/extender", "scheduler_extender"),
+    "probe": ("base/probe", "node_speed_probe"),
+    "expander": ("expander", "cluster_autoscaler_hook/expander"),
+    "nodes": ("karpenter", "cluster_autoscaler_hook/karpenter"),
+}
+MONITORING = MANIFESTS / "overlays" / "monitoring"
+
+
+def _asked() -> dict[str, set[str]]:
+    """Part -> the metrics that the dashboard and the alerts ask for, less what a suffix adds."""
+    dashboard: dict[str, Any] = json.loads((MONITORING / "surgekit.json").read_text())
     expressions = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
-    rules = yaml.safe_load((monitoring / "rules.yaml").read_text())
+    rules = yaml.safe_load((MONITORING / "rules.yaml").read_text())
     expressions += [rule["expr"] for group in rules["spec"]["groups"] for rule in group["rules"]]
-    asked = {m for e in expressions for m in re.findall(r"surgekit_\w+", e)}
-    assert len(asked) > 8
-    for metric in asked:
+    asked: dict[str, set[str]] = {}
+    for metric in re.findall(r"surgekit_\w+", " ".join(expressions)):
         part, name = re.sub(r"_(bucket|total|count|sum)$", "", metric).split("_", 2)[1:]
-        package = {"extender": "scheduler_extender", "probe": "node_speed_probe"}[part]
-        sources = "".join(file.read_text() for file in (ROOT / package).glob("*.py"))
+        asked.setdefault(part, set()).add(name)
+    return asked
+
+
+@pytest.mark.parametrize("part", sorted(PARTS))
+def test_dashboard_and_alerts_ask_for_metrics_that_exist(part: str) -> None:
+    asked = _asked()
+    assert set(asked) == set(PARTS)
+    assert len(asked[part]) > 3
+    sources = "".join(file.read_text() for file in (ROOT / PARTS[part][1]).glob("*.py"))
+    for name in asked[part]:
         # The probe puts the prefix in front of its gauges' names by code.
         found = re.search(rf'"(surgekit_{part}_)?{name}(_total)?"', sources)
-        assert found, f"{metric} is not among the metrics of {package}"
+        assert found, f"surgekit_{part}_{name} is not among the metrics of {PARTS[part][1]}"
+
+
+@pytest.mark.parametrize("part", sorted(PARTS))
+def test_every_part_is_scraped_at_a_port_its_service_has(part: str) -> None:
+    monitors = {
+        monitor["metadata"]["name"]: monitor["spec"]
+        for monitor in yaml.safe_load_all((MONITORING / "servicemonitors.yaml").read_text())
+    }
+    assert set(monitors) == {f"surgekit-{known}" for known in PARTS}
+    service = yaml.safe_load((MANIFESTS / PARTS[part][0] / "service.yaml").read_text())
+    spec = monitors[f"surgekit-{part}"]
+    assert spec["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    (endpoint,) = spec["endpoints"]
+    assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
+
+
+def test_the_panels_of_the_dashboard_do_not_overlap() -> None:
+    panels = json.loads((MONITORING / "surgekit.json").read_text())["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    covered = [
+        (panel["gridPos"]["x"] + x, panel["gridPos"]["y"] + y)
+        for panel in panels
+        for x in range(panel["gridPos"]["w"])
+        for y in range(panel["gridPos"]["h"])
+    ]
+    assert len(set(covered)) == len(covered)
 
 
 def test_both_scheduler_configurations_name_the_same_extender() -> None:
