@@ -68,8 +68,8 @@ def test_a_process_starts_it_once_in_its_worker_and_stops_it(tmp_path: Path) -> 
     told, (port,) = tmp_path / "told", free_ports(1)
     code = (
         "import sys; from pathlib import Path\n"
-        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "from test_health_server import Replica\n"
+        f"sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
+        "from tests.surgekit.test_health_server import Replica\n"
         "from surgekit.health_server import serve\n"
         f"serve(lambda: Replica(told=Path({str(told)!r})), '127.0.0.1:{port}', 'surgekit-test', 'INFO')\n"
     )

@@ -1,0 +1,105 @@
+"""Who may do what."""
+
+from __future__ import annotations
+
+import pytest
+
+from kwok.lab import Lab
+from node_speed_probe.controller import LEASE_NAME
+from surgekit.kube import ApiError, Kube
+from tests.manifests.installed_cluster import NAMESPACE
+
+pytestmark = pytest.mark.lab
+
+READ = ("get", "list", "watch")
+# (account, verb, group, resource, subresource, namespace, name): allowed?
+RIGHTS = [
+    *(
+        ("surgekit-extender", v, "", r, "", "", "", True)
+        for v in READ
+        for r in ("nodes", "pods", "namespaces")
+    ),
+    *(("surgekit-extender", v, "surgekit.dev", "nodespeeds", "", "", "", True) for v in READ),
+    ("surgekit-extender", "create", "surgekit.dev", "nodespeeds", "", "", "", False),
+    ("surgekit-extender", "get", "", "secrets", "", NAMESPACE, "surgekit-extender-tls", False),
+    *(("surgekit-probe", v, "", r, "", "", "", True) for v in READ for r in ("nodes", "pods", "events")),
+    *(("surgekit-probe", v, "surgekit.dev", "nodespeeds", "", "", "", True) for v in (*READ, "create")),
+    *(
+        ("surgekit-probe", v, "surgekit.dev", "nodespeeds", "status", "", "", True)
+        for v in ("get", "patch", "update")
+    ),
+    ("surgekit-probe", "delete", "surgekit.dev", "nodespeeds", "", "", "", False),
+    ("surgekit-probe", "create", "coordination.k8s.io", "leases", "", NAMESPACE, "", True),
+    *(
+        ("surgekit-probe", v, "coordination.k8s.io", "leases", "", NAMESPACE, LEASE_NAME, True)
+        for v in ("get", "update", "patch")
+    ),
+    ("surgekit-probe", "update", "coordination.k8s.io", "leases", "", NAMESPACE, "surgekit-scheduler", False),
+    ("surgekit-probe", "update", "coordination.k8s.io", "leases", "", "kube-system", LEASE_NAME, False),
+    ("surgekit-scheduler", "create", "", "pods", "binding", "default", "", True),
+    (
+        "surgekit-scheduler",
+        "update",
+        "coordination.k8s.io",
+        "leases",
+        "",
+        NAMESPACE,
+        "surgekit-scheduler",
+        True,
+    ),
+    ("surgekit-scheduler", "update", "coordination.k8s.io", "leases", "", NAMESPACE, LEASE_NAME, False),
+    *(
+        ("surgekit-certificates", v, "", "secrets", "", NAMESPACE, s, True)
+        for v in ("get", "update")
+        for s in ("surgekit-ca", "surgekit-extender-tls", "surgekit-expander-tls")
+    ),
+    ("surgekit-certificates", "get", "", "secrets", "", NAMESPACE, "another", False),
+    ("surgekit-certificates", "list", "", "secrets", "", NAMESPACE, "", False),
+    ("surgekit-certificates", "create", "", "secrets", "", "default", "", False),
+    ("surgekit-certificates", "list", "", "pods", "", "", "", False),
+    *(
+        (account, verb, "", resource, subresource, "default", "", False)
+        for account in ("surgekit-extender", "surgekit-probe", "surgekit-certificates")
+        for verb, resource, subresource in (
+            ("patch", "nodes", ""),
+            ("update", "nodes", "status"),
+            ("create", "pods", ""),
+            ("delete", "pods", ""),
+            ("create", "pods", "binding"),
+            ("create", "pods", "exec"),
+            ("get", "secrets", ""),
+            ("list", "secrets", ""),
+            ("create", "serviceaccounts", "token"),
+        )
+    ),
+]
+
+
+def test_every_account_can_do_its_work_and_nothing_else(installed: Lab) -> None:
+    wrong = []
+    for account, verb, group, resource, subresource, namespace, name, expected in RIGHTS:
+        attributes = {
+            "verb": verb, "group": group, "resource": resource, "subresource": subresource,
+            "namespace": namespace, "name": name,
+        }  # fmt: skip
+        user = f"system:serviceaccount:{NAMESPACE}:{account}"
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated"]
+        review = installed.kube.create(
+            "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+            {
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SubjectAccessReview",
+                "spec": {"user": user, "groups": groups, "resourceAttributes": attributes},
+            },
+        )
+        if review["status"]["allowed"] != expected:
+            wrong.append((account, attributes, "must be allowed" if expected else "must be refused"))
+    assert wrong == []
+
+
+def test_a_node_cannot_be_changed_by_any_part(installed: Lab) -> None:
+    for account in ("surgekit-extender", "surgekit-probe", "surgekit-certificates"):
+        kube = Kube.connect(installed.account_kubeconfig(NAMESPACE, account))
+        nodes, _ = installed.kube.list_all("/api/v1/nodes")
+        with pytest.raises(ApiError, match="403"):
+            kube.patch(f"/api/v1/nodes/{nodes[0]['metadata']['name']}", {"metadata": {"labels": {"a": "b"}}})
