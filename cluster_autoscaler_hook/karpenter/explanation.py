@@ -12,6 +12,7 @@ from typing import Any
 
 from cluster_autoscaler_hook.catalogue import Catalogue
 from cluster_autoscaler_hook.karpenter.demand import problem_of, unservable
+from cluster_autoscaler_hook.karpenter.first_choice import FirstChoice, first_choice
 from cluster_autoscaler_hook.karpenter.model import INSTANCE_TYPE, Kind, Offer, Shortage
 from cluster_autoscaler_hook.karpenter.plan import Solve
 from cluster_autoscaler_hook.karpenter.pods import Unmodelled, is_daemon, is_finished, is_ours, kind_of
@@ -61,6 +62,8 @@ class Explanation:
     nodes: tuple[ExplainedNode, ...]
     shortages: tuple[Shortage, ...]
     steps: tuple[str, ...]
+    # What Karpenter would rent for the same pods: an estimate of its first choice, before consolidation.
+    karpenter_first_choice: FirstChoice
 
 
 def demand_of(pods: Collection[Json], pool: str, zone_known: bool) -> Demand:
@@ -108,7 +111,7 @@ def explain(counts: Mapping[Kind, int], offered: Collection[Offer], solve: Solve
     hopeless = {shortage.kind for shortage in shortages}
     servable = {kind: count for kind, count in counts.items() if kind.id not in hopeless}
     if not servable:
-        return Explanation(0.0, 0.0, (), tuple(shortages), ())
+        return Explanation(0.0, 0.0, (), tuple(shortages), (), FirstChoice(0.0, {}))
     solution = solve(problem_of(servable, offered))
     kinds = {kind.id: kind for kind in servable}
     by_name = {offer.name: offer for offer in offered}
@@ -118,7 +121,12 @@ def explain(counts: Mapping[Kind, int], offered: Collection[Offer], solve: Solve
     )
     ordered = tuple(sorted(nodes, key=lambda node: (-node.price_per_hour, node.instance_class)))
     return Explanation(
-        solution.cost_per_hour, solution.lower_bound_per_hour, ordered, tuple(shortages), solution.steps
+        solution.cost_per_hour,
+        solution.lower_bound_per_hour,
+        ordered,
+        tuple(shortages),
+        solution.steps,
+        first_choice(servable, offered),
     )
 
 

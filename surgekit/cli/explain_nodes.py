@@ -48,6 +48,13 @@ def explain_nodes(kube: Kube, settings: Settings, as_json: bool) -> None:
         return
     console = Console(highlight=False)
     _show(console, demand, said, catalogue.currency)
+    if said.nodes:
+        theirs = said.karpenter_first_choice
+        console.print(
+            f"Karpenter would rent {', '.join(f'{n} x {c}' for c, n in theirs.classes.items())} for them at "
+            f"{theirs.cost_per_hour:.4f} an hour (an estimate of its first choice, before it consolidates); "
+            f"{said.cost_per_hour / theirs.cost_per_hour - 1:+.1%} with the plan"
+        )
     cost = rented.cost_per_hour
     if rented.nodes:
         versus = f"{said.cost_per_hour / cost - 1:+.1%} with the plan" if cost else "not priced"

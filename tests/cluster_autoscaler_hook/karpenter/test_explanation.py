@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cluster_autoscaler_hook.karpenter.explanation import demand_of, explain, rented_for
+from cluster_autoscaler_hook.karpenter.first_choice import FirstChoice
 from cluster_autoscaler_hook.karpenter.model import Kind
 from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB, OFFERS, offer, pod, solve
@@ -38,3 +39,10 @@ def test_what_runs_is_priced_by_node() -> None:
     ]
     rented = rented_for(demand, nodes, catalogue)
     assert (rented.nodes, rented.cost_per_hour, rented.unpriced) == (2, 0.096, ("n2",))
+
+
+def test_karpenters_first_choice_is_for_the_same_pods() -> None:
+    """Not for those nothing can hold, which the plan leaves out as well."""
+    said = explain({Kind(500, GIB): 4, Kind(64000, GIB): 2}, OFFERS, solve)
+    assert said.karpenter_first_choice == FirstChoice(0.1, {"small": 1})
+    assert explain({Kind(64000, GIB): 2}, OFFERS, solve).karpenter_first_choice == FirstChoice(0.0, {})
