@@ -16,6 +16,7 @@ COPY README.md ./
 COPY surgekit surgekit
 COPY scheduler_extender scheduler_extender
 COPY node_speed_probe node_speed_probe
+COPY cluster_autoscaler_hook cluster_autoscaler_hook
 COPY kwok kwok
 RUN uv pip install --python /opt/surgekit/bin/python --no-cache --compile-bytecode --no-deps .
 

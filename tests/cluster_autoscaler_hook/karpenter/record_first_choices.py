@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 
-from cluster_autoscaler_hook.karpenter.catalogue_file import SHIPPED
+from cluster_autoscaler_hook.karpenter.strict_catalogue import SHIPPED
 from kwok import karpenter
 from kwok.arrivals import Arrivals, is_ready
 from kwok.lab import Lab

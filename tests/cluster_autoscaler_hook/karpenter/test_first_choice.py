@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_autoscaler_hook.karpenter.catalogue_file import CatalogueFile
 from cluster_autoscaler_hook.karpenter.demand import offers, unservable
 from cluster_autoscaler_hook.karpenter.first_choice import first_choice
 from cluster_autoscaler_hook.karpenter.model import INSTANCE_TYPE, MIB, Kind, Requirement
 from cluster_autoscaler_hook.karpenter.settings import Settings
+from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB, KNOWN, OFFERS, offer
 from tests.cluster_autoscaler_hook.karpenter.record_first_choices import RECORDED, SMALL_CPUS
 
@@ -25,7 +25,7 @@ from tests.cluster_autoscaler_hook.karpenter.record_first_choices import RECORDE
     ids=lambda played: f"{played['mix']}{', small classes' if played['only_small_classes'] else ''}",
 )
 def test_as_the_real_karpenter_chose(played: dict[str, Any]) -> None:
-    offered = offers(CatalogueFile(None).read()[0], Settings())
+    offered = offers(StrictCatalogue(None).read()[0], Settings())
     if played["only_small_classes"]:
         offered = tuple(o for o in offered if o.cpu_millicores <= SMALL_CPUS * 1000)
     counts: Counter[Kind] = Counter()
