@@ -49,6 +49,8 @@ def amounts(entries: Iterable[Any]) -> dict[str, int]:
     """Resource name -> millicores for CPU, else the whole amount; rounded up, as the scheduler does."""
     found = {}
     for entry in entries:
+        if not isinstance(entry.key, str):  # protobuf hands out bytes where a string is not UTF-8
+            raise QuantityError(f"resource name {entry.key!r} is not text")
         try:
             value = parse(entry.value.string)
         except QuantityError as error:

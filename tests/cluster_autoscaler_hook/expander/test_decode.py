@@ -210,6 +210,13 @@ def test_bad_text_is_refused() -> None:
         first_look(b"\x0a\x04\x0a\x02\xff\xfe")  # an option whose id is not UTF-8
 
 
+def test_a_resource_whose_name_is_not_text_is_refused() -> None:
+    body = RECORDED[0].read_bytes()
+    assert b"memory" in body
+    with pytest.raises(RequestError, match="not text"):
+        decoded(body.replace(b"memory", b"m\xffmory"))
+
+
 def test_no_time() -> None:
     with pytest.raises(DecodeTimeout):
         decode(first_look(RECORDED[0].read_bytes()), Deadline.after(0))
