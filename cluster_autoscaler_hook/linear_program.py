@@ -76,6 +76,12 @@ class LinearProgram:
     def set_costs(self, costs: NDArray[np.float64]) -> None:
         self._highs.changeColsCost(self.columns, np.arange(self.columns, dtype=np.int32), costs)
 
+    def start_from(self, values: NDArray[np.float64]) -> None:
+        """A solution to improve on."""
+        solution = highspy.HighsSolution()
+        solution.col_value = list(values)
+        self._highs.setSolution(solution)
+
     def solve(self, seconds: float, gap: float = 1e-6, nodes: int | None = None) -> Outcome:
         """`gap` (relative; 0 means proven optimal) and `nodes` end the search of an integer program."""
         self._highs.setOptionValue("time_limit", self._highs.getRunTime() + max(seconds, 0.0))

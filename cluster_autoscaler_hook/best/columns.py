@@ -24,9 +24,15 @@ __all__ = ["Mix", "best_mix", "best_whole", "dive"]
 
 # A pattern must promise this much over its price to be worth a column.
 PROMISE = 1e-6
+# What leaving an app out costs at first, over what it should.
+DEAR = 1.3
 # How exact the exact knapsack is, and how long it may search.
 KNAPSACK_GAP = 1e-3
 KNAPSACK_NODES = 50
+# It is asked about classes that the quick filling makes worth this much of their price, until so many
+# patterns are found.
+NEAR = 0.85
+FOUND = 3
 # A dive takes a pattern that the mix has this much of.
 ROUND_UP = 0.75
 # And goes on with this many patterns, those that cost least more than they are worth.
@@ -34,68 +40,115 @@ KEPT = 120
 
 
 class Mix:
-    """Patterns in fractional numbers, and what performance is worth at them."""
+    """Patterns in fractional numbers, what performance is worth at them, and what they cost."""
 
-    def __init__(self, patterns: list[Pattern], amounts: Floats, worth: Floats) -> None:
-        self.patterns, self.amounts, self.worth = patterns, amounts, worth
+    def __init__(self, patterns: list[Pattern], amounts: Floats, worth: Floats, cost: float) -> None:
+        self.patterns, self.amounts, self.worth, self.cost = patterns, amounts, worth, cost
 
 
 def best_mix(
-    tables: Tables, need: Floats, pool: Iterable[Pattern], rounds: int, deadline: Deadline, exact: int = 0
-) -> Mix | None:
-    """None when the deadline comes before the first optimum. `exact` times the knapsack is asked
-    as well, about classes where the quick filling comes near."""
-    needed = tables.needed(need)
-    performance = even_performance(tables, need, needed)
-    wanted = np.flatnonzero(need > 0)
-    row_of = {int(a): row for row, a in enumerate(wanted)}
-    master = LinearProgram(list(need[wanted]), [math.inf] * len(wanted))
-    patterns: dict[Pattern, None] = {}
-
-    def add(pattern: Pattern) -> None:
-        if pattern in patterns:
-            return
-        patterns[pattern] = None
-        family = tables.class_family[pattern.class_index]
-        inside = [(a, n) for a, n in pattern.counts if a in row_of]
-        served = [n * float(performance[a, family]) for a, n in inside]
-        master.add(float(tables.price[pattern.class_index]), [row_of[a] for a, _ in inside], served)
-
-    # Until there are patterns that meet the need, it can be met at a price nobody would pay.
-    for row, a in enumerate(wanted):
-        master.add(10 * len(wanted) * float(tables.price.max()), [row], [float(need[a])])
-    for pattern in pool:
-        if any(a in row_of for a, _ in pattern.counts):
-            add(pattern)
-    random = np.random.default_rng(1)
+    tables: Tables, need: Floats, pool: Iterable[Pattern], guess: Floats, rounds: int, deadline: Deadline,
+    exact: int = 0,
+) -> Mix | None:  # fmt: skip
+    """None when the deadline comes before the first optimum. `guess` is what performance should be worth.
+    Where the quick filling finds nothing more, the knapsack is asked, `exact` times at most."""
+    master = _Master(tables, need, pool, guess)
     knapsacks: dict[int, Knapsack] = {}
     mix: Mix | None = None
+    priced = guess
     for turn in range(rounds + 1):
-        outcome = master.solve(deadline.left_s())
-        if outcome.duals is None or outcome.values is None:
+        following = master.mix(deadline.left_s())
+        if following is None:
             return mix
-        worth = np.zeros(len(tables.apps))
-        worth[wanted] = np.maximum(outcome.duals, 0.0)
-        mix = Mix(list(patterns), outcome.values[len(wanted) :], worth)
+        mix = following
         if turn == rounds or deadline.reached():
             return mix
-        filled = fill_classes(tables, worth[:, None] * performance, needed, random)
-        before = len(patterns)
-        for promising in np.flatnonzero(filled.worth > tables.price * (1 + PROMISE)):
-            add(filled.pattern(int(promising)))
-        for i in _worth_a_look(tables, filled)[:exact]:
-            if deadline.reached():
+        # Duals jump between extremes; half the way there is the better guess (Wentges' smoothing).
+        priced = (priced + mix.worth) / 2
+        if master.fill(priced, mix.worth):
+            continue
+        priced = mix.worth
+        if master.fill(priced, mix.worth) or master.leaves_out_dearer():
+            continue
+        before = len(master.patterns)
+        for i in master.near_worth(mix.worth)[:exact]:
+            if deadline.reached() or len(master.patterns) == before + FOUND:
                 break
             exact -= 1
             if i not in knapsacks:
-                knapsacks[i] = Knapsack(tables, i, needed)
-            worths = worth[:, None] * performance
+                knapsacks[i] = Knapsack(tables, i, master.needed)
+            worths = mix.worth[:, None] * master.performance
             found, _ = knapsacks[i].solve(worths, deadline.left_s(), KNAPSACK_GAP, KNAPSACK_NODES)
             if found is not None and _worth_of(tables, found, worths) > tables.price[i] * (1 + KNAPSACK_GAP):
-                add(found)
-        if len(patterns) == before:
+                master.add(found)
+        if len(master.patterns) == before:
             return mix
     return mix
+
+
+class _Master:
+    """The program over the patterns made so far. What its mix leaves out is paid for at more than it should
+    cost: were that price far off, so would the first duals be, and the patterns they ask for useless."""
+
+    def __init__(self, tables: Tables, need: Floats, pool: Iterable[Pattern], guess: Floats) -> None:
+        self._tables, self._random = tables, np.random.default_rng(1)
+        self.needed = tables.needed(need)
+        self.performance = even_performance(tables, need, self.needed)
+        self._wanted = np.flatnonzero(need > 0)
+        self._row_of = {int(a): row for row, a in enumerate(self._wanted)}
+        self._program = LinearProgram(list(need[self._wanted]), [math.inf] * len(self._wanted))
+        self._leaving_out = DEAR * guess[self._wanted] * need[self._wanted]
+        self._left_out = np.zeros(0, dtype=bool)
+        for row, a in enumerate(self._wanted):
+            self._program.add(float(self._leaving_out[row]), [row], [float(need[a])])
+        self.patterns: dict[Pattern, None] = {}
+        for pattern in pool:
+            self.add(pattern)
+
+    def add(self, pattern: Pattern) -> None:
+        inside = [(a, n) for a, n in pattern.counts if a in self._row_of]
+        if pattern in self.patterns or not inside:
+            return
+        self.patterns[pattern] = None
+        family = self._tables.class_family[pattern.class_index]
+        served = [n * float(self.performance[a, family]) for a, n in inside]
+        rows = [self._row_of[a] for a, _ in inside]
+        self._program.add(float(self._tables.price[pattern.class_index]), rows, served)
+
+    def mix(self, seconds: float) -> Mix | None:
+        outcome = self._program.solve(seconds)
+        if outcome.duals is None or outcome.values is None:
+            return None
+        worth = np.zeros(len(self._tables.apps))
+        worth[self._wanted] = np.maximum(outcome.duals, 0.0)
+        self._left_out = outcome.values[: len(self._wanted)] > 1e-9
+        return Mix(list(self.patterns), outcome.values[len(self._wanted) :], worth, outcome.objective)
+
+    def fill(self, priced: Floats, worth: Floats) -> bool:
+        """Add the best filling of each class at `priced`, if it promises something at `worth`."""
+        before = len(self.patterns)
+        filled = self._filled(priced)
+        worths = (worth[:, None] * self.performance).T[self._tables.class_family]
+        gain = (filled.counts * worths).sum(axis=1)
+        for promising in np.flatnonzero(gain > self._tables.price * (1 + PROMISE)):
+            self.add(filled.pattern(int(promising)))
+        return len(self.patterns) > before
+
+    def leaves_out_dearer(self) -> bool:
+        """Make dearer what the last mix left out; whether it left anything out."""
+        self._leaving_out[self._left_out] *= 2
+        prices = [self._tables.price[pattern.class_index] for pattern in self.patterns]
+        self._program.set_costs(np.array([*self._leaving_out, *prices]))
+        return bool(self._left_out.any())
+
+    def near_worth(self, worth: Floats) -> list[int]:
+        """Classes that the quick filling comes near with, best first."""
+        gain = self._filled(worth).worth / self._tables.price
+        return [int(i) for i in np.argsort(-gain, kind="stable") if gain[i] > NEAR]
+
+    def _filled(self, worth: Floats) -> Filled:
+        worths = worth[:, None] * self.performance
+        return fill_classes(self._tables, worths, self.needed, self._random)
 
 
 def _worth_of(tables: Tables, pattern: Pattern, worths: Floats) -> float:
@@ -103,22 +156,16 @@ def _worth_of(tables: Tables, pattern: Pattern, worths: Floats) -> float:
     return float(sum(worths[a, family] * n for a, n in pattern.counts))
 
 
-def _worth_a_look(tables: Tables, filled: Filled) -> list[int]:
-    """Per family and memory per core, the class that the quick filling likes best, if it comes near."""
-    gain = filled.worth / tables.price
-    group: dict[tuple[int, float], int] = {}
-    for i in np.argsort(-gain, kind="stable"):
-        ratio = round(float(tables.capacity[i, 1] / tables.capacity[i, 0]), 3)
-        if gain[i] > 0.85:
-            group.setdefault((int(tables.class_family[i]), ratio), int(i))
-    return list(group.values())[:6]
-
-
-def dive(tables: Tables, need: Floats, mix: Mix, rounds: int, deadline: Deadline) -> list[Pattern] | None:
+def dive(
+    tables: Tables, need: Floats, mix: Mix, guess: Floats, rounds: int, deadline: Deadline,
+    dear: float = np.inf,
+) -> list[Pattern] | None:  # fmt: skip
     """Whole nodes from a fractional mix: take what it has whole, or nearly, or most of, and mix again for
-    what is still needed. None when the deadline comes first."""
+    what is still needed, greedily once the deadline is there. None when that would cost `dear` or more."""
     need, chosen = need.copy(), list[Pattern]()
     while True:
+        if tables.cost(chosen) + mix.cost > dear:
+            return None
         before = len(chosen)
         for k in _nearly_whole(mix):
             taken = _as_needed(tables, mix.patterns[k], max(int(mix.amounts[k] + 1e-6), 1), need)
@@ -126,13 +173,14 @@ def dive(tables: Tables, need: Floats, mix: Mix, rounds: int, deadline: Deadline
             need = still_needed(tables, need - tables.served(taken))
         if not need.any():
             return chosen
-        if len(chosen) == before:  # what is left of a pattern can need more memory than the whole
-            rest = cover(tables, mix.worth, need, np.random.default_rng(1))
-            return None if rest is None else chosen + rest
-        kept = _clip(tables, _cheapest_for_their_worth(tables, mix), need)
-        following = best_mix(tables, need, kept, rounds, deadline)
+        guess = np.maximum(mix.worth, guess / 2)  # a dual can be 0
+        following = None
+        if len(chosen) > before:  # what is left of a pattern can need more memory than the whole
+            kept = _clip(tables, _cheapest_for_their_worth(tables, mix), need)
+            following = best_mix(tables, need, kept, guess, rounds, deadline)
         if following is None:
-            return None
+            rest = cover(tables, guess, need, np.random.default_rng(1), dear - tables.cost(chosen))
+            return None if rest is None else chosen + rest
         mix = following
 
 
@@ -160,8 +208,10 @@ def _cheapest_for_their_worth(tables: Tables, mix: Mix) -> list[Pattern]:
     return [mix.patterns[k] for k in np.lexsort((excess, -mix.amounts))[:KEPT]]
 
 
-def best_whole(tables: Tables, pool: Iterable[Pattern], seconds: float, nodes: int) -> list[Pattern] | None:
-    """The cheapest whole numbers of the pool's patterns, as far as a limited search goes."""
+def best_whole(
+    tables: Tables, pool: Iterable[Pattern], known: list[Pattern], seconds: float, nodes: int
+) -> list[Pattern] | None:
+    """The cheapest whole numbers of the pool's patterns, as far as a limited search from known ones goes."""
     patterns = list(pool)
     program = LinearProgram(list(tables.workload), [math.inf] * len(tables.apps))
     for pattern in patterns:
@@ -169,6 +219,7 @@ def best_whole(tables: Tables, pool: Iterable[Pattern], seconds: float, nodes: i
         apps = [a for a, _ in pattern.counts]
         served = [n * tables.performance[a, family] for a, n in pattern.counts]
         program.add(float(tables.price[pattern.class_index]), apps, served, integer=True)
+    program.start_from(np.array([known.count(pattern) for pattern in patterns], dtype=float))
     outcome = program.solve(seconds, 1e-4, nodes)
     if outcome.values is None:
         return None

@@ -17,12 +17,15 @@ from cluster_autoscaler_hook.best.tables import Floats, Ints, Pattern, Tables
 __all__ = ["Filled", "even_performance", "fill_classes", "fill_room"]
 
 # Share of cores in the resource a bundle is judged by; the rest is memory, scaled to the class's ratio.
-MIXES: Floats = np.array([1.0, 0.8, 0.6, 0.5, 0.4, 0.2, 0.0])
+MIXES: Floats = np.array([1.0, 0.7, 0.5, 0.3, 0.0])
 # How many of the best classes are filled again in how many random orders, and how far from the order by
 # worth these are.
-CLOSER_CLASSES = 24
-CLOSER_MIXES = 32
+CLOSER_CLASSES = 16
+CLOSER_MIXES = 16
 NOISE = 0.2
+HOPELESS, MANY = 0.7, 200
+# Bundles a row is offered between looks at which rows have room.
+STEPS = 8
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,11 @@ def fill_classes(
     best = Filled(np.zeros(len(tables.classes)), np.zeros((len(tables.classes), len(tables.apps)), np.int64))
     limit = np.minimum(needed, tables.per_node)
     bundles = tables.bundles
-    wanted = (bundles.level <= limit[bundles.app, bundles.family]) & (worths[bundles.app, bundles.family] > 0)
+    # Families where an app is worth far less for its room than elsewhere are left to others.
+    gain = worths / tables.least_cost
+    hopeless = HOPELESS if len(bundles.app) > MANY else 0.0
+    welcome = (worths > 0) & (gain >= hopeless * gain.max(axis=1, keepdims=True))
+    wanted = (bundles.level <= limit[bundles.app, bundles.family]) & welcome[bundles.app, bundles.family]
     members = np.flatnonzero(tables.price <= dearest)
     if not wanted.any() or not len(members):
         return best
@@ -117,32 +124,36 @@ def _take_in_order(
 ) -> tuple[Ints, Floats]:
     bundles = tables.bundles
     family = tables.class_family[members]
-    left = np.ascontiguousarray(limit.T[family])
-    full = left.copy()
-    total = np.zeros(len(members))
+    full = limit.T[family].astype(float)
+    left = full.ravel().copy()
     rows = np.arange(len(members))  # those that still have room
     cores, memory, slots = (tables.room[members, column].copy() for column in range(3))
-    worth = worths[bundles.app, bundles.family] * bundles.level
-    item_cores, item_memory = np.maximum(bundles.cores, 1e-12), np.maximum(bundles.memory, 1e-12)
+    # At the end stands what bundle -1 is: nothing, of which none fits.
+    item_cores, item_memory, level, app = (
+        np.append(column, last)
+        for column, last in zip(
+            (np.maximum(bundles.cores, 1e-12), np.maximum(bundles.memory, 1e-12), bundles.level, bundles.app),
+            (1e300, 1e300, 1, 0), strict=True,
+        )
+    )  # fmt: skip
     least_cores, least_memory = bundles.cores.min(), bundles.memory.min()
-    for step in range(orders.shape[1]):
-        bundle = orders[rows, step]
-        app, level = bundles.app[bundle], bundles.level[bundle]
-        fit = np.minimum(np.minimum(cores / item_cores[bundle], memory / item_memory[bundle]), slots)
-        take = np.minimum(fit.astype(np.int64), left[rows, app] // level)
-        take[bundle < 0] = 0
-        cores -= take * bundles.cores[bundle]
-        memory -= take * bundles.memory[bundle]
-        slots -= take
-        left[rows, app] -= take * level
-        total[rows] += take * worth[bundle]
-        if step % 8 == 7:
-            open_rows = (cores >= least_cores) & (memory >= least_memory) & (slots >= 1) & (bundle >= 0)
-            if not open_rows.all():
-                rows, cores, memory, slots = (v[open_rows] for v in (rows, cores, memory, slots))
-                if not len(rows):
-                    break
-    return full - left, total
+    for start in range(0, orders.shape[1], STEPS):
+        block = orders[rows, start : start + STEPS].T
+        where = rows * full.shape[1] + app[block]
+        for c, m, n, at in zip(item_cores[block], item_memory[block], level[block], where, strict=True):
+            has = left[at]
+            take = np.floor(np.minimum(np.minimum(cores / c, memory / m), np.minimum(slots, has / n)))
+            cores -= take * c
+            memory -= take * m
+            slots -= take
+            left[at] = has - take * n
+        open_rows = (cores >= least_cores) & (memory >= least_memory) & (slots >= 1) & (block[-1] >= 0)
+        if not open_rows.all():
+            rows, cores, memory, slots = (v[open_rows] for v in (rows, cores, memory, slots))
+            if not len(rows):
+                break
+    counts = full - left.reshape(full.shape)
+    return counts.astype(np.int64), (counts * worths.T[family]).sum(axis=1)
 
 
 def fill_room(

@@ -92,6 +92,16 @@ class Tables:
         return memory
 
     @cached_property
+    def least_cost(self) -> Floats:
+        """Of the room a container takes in each family, were the resource it needs less of free."""
+        cost = np.full(self.runs.shape, np.inf)
+        for i, f in enumerate(self.class_family):
+            cores, memory, _ = self.capacity[i]
+            share = np.maximum(self.cores[:, f] / cores, self.memory_per_container[:, f] / memory)
+            cost[:, f] = np.minimum(cost[:, f], self.price[i] * np.maximum(share, 1e-12))
+        return np.where(self.runs, cost, np.inf)
+
+    @cached_property
     def bundles(self) -> Bundles:
         """All (app, family, level), larger levels first."""
         rows = sorted(

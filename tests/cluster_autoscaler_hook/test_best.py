@@ -17,6 +17,7 @@ from cluster_autoscaler_hook.best.filling import fill_classes
 from cluster_autoscaler_hook.best.greedy import cover
 from cluster_autoscaler_hook.best.joining import join, spread
 from cluster_autoscaler_hook.best.knapsack import Knapsack
+from cluster_autoscaler_hook.best.relaxation import lower_bound
 from cluster_autoscaler_hook.best.tables import Tables
 from cluster_autoscaler_hook.model import App, Container, InstanceClass, Problem
 from cluster_autoscaler_hook.solver import Variant, solve
@@ -77,6 +78,16 @@ def test_a_deadline_that_binds_still_gives_an_answer(deadline_s: float) -> None:
 def test_no_workload_rents_nothing() -> None:
     problem = Problem((App("a", 0.0),), (InstanceClass("c", "F", 1, 1, 1.0),), {})
     assert solve(problem).allocation.nodes == ()
+
+
+def test_the_bound_allows_a_container_more_than_needed_where_it_saves_memory() -> None:
+    """7 containers aggregate into 3 of 8 GiB, 8 into one: a node of 8 GiB, at 1.0, is enough."""
+    container = Container(0.1, 1.0, (1, 2, 4, 8), (8.0,) * 4)
+    classes = (InstanceClass("c8", "F", 1, 8, 1.0), InstanceClass("c24", "F", 1, 24, 3.0))
+    tables = Tables(Problem((App("a", 7.0),), classes, {("a", "F"): container}))
+    assert tables.holds(0, {0: 8})
+    for bound in (lower_bound(tables, 60.0), lower_bound(tables, 60.0, 1000)):
+        assert bound == pytest.approx(1.0, rel=1e-6)
 
 
 @settings(max_examples=50, deadline=None)
