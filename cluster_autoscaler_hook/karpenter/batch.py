@@ -10,8 +10,6 @@ __all__ = ["Batch"]
 
 # A plan that could not serve everybody is tried again after this long, though nothing changed.
 _RETRY_S = 10.0
-# Pods of one Deployment follow each other within milliseconds; a draft for half of them is in their way.
-_QUIET_S = 0.1
 
 
 class Batch:
@@ -36,10 +34,6 @@ class Batch:
             return max(0.0, self._answered_s + _RETRY_S - now_s)
         due_s = min(self._last_s + self._settings.batch_idle_s, self._first_s + self._settings.batch_max_s)
         return max(0.0, due_s - now_s)
-
-    def unquiet_s(self, now_s: float) -> float:
-        """Seconds until it is likely that no more pods come, and a plan may be drafted."""
-        return self._last_s + min(_QUIET_S, self._settings.batch_idle_s) - now_s
 
     def answered(self, waiting: Set[str], world: Hashable, now_s: float) -> None:
         """A plan was made for these: the window starts anew with the next pod."""

@@ -32,7 +32,7 @@ class Settings:
     )
     variant: str = setting("best", "solver: best, paper, ffc or ffp")
     solve_deadline_s: float = setting(
-        0.5, "seconds a solve may take before the best plan so far is used", minimum=0.01, maximum=60.0
+        0.25, "seconds a solve may take before the best plan so far is used", minimum=0.01, maximum=60.0
     )
     batch_idle_s: float = setting(
         0.5, "seconds without a new waiting pod after which a plan is made", minimum=0.0, maximum=60.0

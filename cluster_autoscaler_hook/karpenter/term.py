@@ -7,7 +7,7 @@ the next leader starts from what the API server has.
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -62,8 +62,6 @@ class Term:
         self._batch = Batch(settings)
         self._resumed = False
         self._intent: tuple[PlannedNode, ...] = ()
-        # Made while waiting for more pods, and for which: used if none come.
-        self._draft: tuple[Hashable, tuple[Plan, str]] | None = None
         self._unavailable: dict[str, float] = {}  # class -> until when, Unix time
         self._created: dict[str, Claim] = {}  # made by us, not seen by the watch yet
         self._released: dict[str, tuple[str, float]] = {}  # pod uid -> node and when, not seen yet
@@ -191,19 +189,9 @@ class Term:
                 # The last plan stays to be read; what runs is brought up to date.
                 self._write(*self._last, view, known, catalogue.currency, "", now)
             return LONGEST_SLEEP_S
-        waits = due_s > 0 and not self._intent
-        asked = (homeless, world)
-        if not self._draft or self._draft[0] != asked:
-            unquiet_s = self._batch.unquiet_s(now_s)
-            if waits and (unquiet_s > 0 or due_s > self.settings.batch_idle_s):
-                return max(unquiet_s, due_s - self.settings.batch_idle_s)
-            self._draft = (asked, self._decide(view, catalogue, known, stuck))
-            if waits:
-                return 0.0  # look again: pods may have come meanwhile
-        if waits:
+        if due_s > 0 and not self._intent:
             return due_s
-        plan, trouble = self._draft[1]
-        self._draft = None
+        plan, trouble = self._decide(view, catalogue, known, stuck)
         if self._read_catalogue()[1] != digest:
             log.info("catalogue changed during a solve; planning anew")
             return 0.0

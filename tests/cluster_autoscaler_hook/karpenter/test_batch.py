@@ -31,11 +31,3 @@ def test_the_same_question_is_not_answered_twice_at_once() -> None:
     assert batch.due_in_s(frozenset("a"), "w", 1.1) == 9.9
     assert batch.due_in_s(frozenset("a"), "prices changed", 1.2) == 0.0
     assert batch.due_in_s(frozenset("ab"), "w", 2.0) == 1.0
-
-
-def test_a_draft_waits_for_a_moment_of_quiet() -> None:
-    batch = Batch(SETTINGS)
-    batch.due_in_s(frozenset("a"), "w", 0.0)
-    assert 0 < batch.unquiet_s(0.04) < 0.1
-    batch.due_in_s(frozenset("ab"), "w", 0.05)
-    assert batch.unquiet_s(0.2) < 0

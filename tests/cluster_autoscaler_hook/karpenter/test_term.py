@@ -104,7 +104,7 @@ def term_of(
     held: bool = True,
     **settings: Any,
 ) -> tuple[Term, MemorySource]:
-    given = Settings(**({"batch_idle_s": 0.0} | settings))
+    given = Settings(batch_idle_s=0.0, **settings)
     source, metrics = MemorySource(kube, pods), HookMetrics(lambda: held)
     actuator = Actuator(cast(Kube, kube), given, lambda: held, metrics.writes)
     return Term(given, source, actuator, metrics, solver), source
@@ -178,27 +178,6 @@ def test_a_catalogue_that_changes_during_a_solve_discards_the_plan(kube: MemoryK
     term.round()
     assert solves == 2
     assert {claims.read_claim(c).instance_class for c in kube.claims()} <= {"c5.large", "c5.xlarge"}
-
-
-def test_pods_that_come_while_a_plan_is_drafted_are_in_the_plan(
-    kube: MemoryKube, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now_s, solves = 100.0, 0
-    monkeypatch.setattr("cluster_autoscaler_hook.karpenter.term.time.monotonic", lambda: now_s)
-
-    def solve_while_pods_come(problem: Problem) -> Solution:
-        nonlocal now_s, solves
-        solves += 1
-        now_s += 0.5  # longer than the batch would have waited
-        source.waiting = waiting(KIND, 6)
-        return solve(problem)
-
-    term, source = term_of(kube, solver=solve_while_pods_come, batch_idle_s=0.5)
-    sizes = set()
-    for _ in range(10):
-        now_s += term.round()
-        sizes.add(len(kube.claims()))
-    assert (sizes, solves) == ({0, 6}, 2)
 
 
 def test_a_catalogue_that_cannot_be_read_rents_nothing_and_says_so(kube: MemoryKube, tmp_path: Path) -> None:
