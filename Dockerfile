@@ -17,6 +17,7 @@ COPY surgekit surgekit
 COPY scheduler_extender scheduler_extender
 COPY node_speed_probe node_speed_probe
 COPY cluster_autoscaler_hook cluster_autoscaler_hook
+COPY hpa_replacement hpa_replacement
 COPY kwok kwok
 RUN uv pip install --python /opt/surgekit/bin/python --no-cache --compile-bytecode --no-deps .
 

@@ -12,7 +12,17 @@ UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
 export UV
 
 STAMP := .venv/.installed
-PACKAGES := surgekit scheduler_extender node_speed_probe cluster_autoscaler_hook kwok tests
+PACKAGES := surgekit scheduler_extender node_speed_probe cluster_autoscaler_hook hpa_replacement kwok tests
+
+# HAProxy is the one thing that comes from the distribution. Without it the tests of live traffic skip.
+define HAPROXY
+{ PATH="$$PATH:/usr/sbin"; \
+if ! command -v haproxy >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	(apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends haproxy) \
+		>/dev/null 2>&1 || true; \
+fi; \
+command -v haproxy || echo "missing: apt-get install haproxy (as root)"; }
+endef
 
 help: ## show this
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -20,6 +30,8 @@ help: ## show this
 setup: $(STAMP) ## prepare everything, start nothing
 	@echo "control-plane binaries:"
 	@.venv/bin/python -m kwok.binaries | sed 's/^/  /'
+	@echo "gateway of the lab's traffic:"
+	@$(HAPROXY) | sed 's/^/  /'
 	@echo "command line:"
 	@echo "  .venv/bin/surgekit"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,20 @@ import yaml
 
 from kwok.binaries import Binaries
 from kwok.errors import ClusterError
+from kwok.hpa_loops import controller_flags
 from kwok.ports import free_ports
 from kwok.processes import marked_environment
+from surgekit.certificates import ensure
 from surgekit.kube import Kube
 
-__all__ = ["account_kubeconfig", "create", "stage_files"]
+__all__ = ["FRONT_PROXY", "account_kubeconfig", "create", "stage_files"]
 
 _STAGES = Path(__file__).parent / "stages"
 # Stages that wait for the node model, and those in place of them where nobody waits.
 _TIMED = {"pod-create", "pod-ready", "pod-resize"}
 _INSTANT = {"pod-ready-instant", "pod-resize-instant"}
 _NAME = "lab"
+FRONT_PROXY = "front-proxy-client"  # kubeadm's name; the only one that may speak for others
 _TOKEN_S = 24 * 3600
 _API = "config.kwok.x-k8s.io/v1alpha1"
 _READY_S = 90  # of a control plane that takes 3 s on idle cores
@@ -52,18 +56,25 @@ def stage_files(instant_pods: bool) -> list[Path]:
     return [file for file in sorted(_STAGES.glob("*.yaml")) if file.stem not in left_out]
 
 
-def create(directory: Path, binaries: Binaries, instant_pods: bool) -> Path:
+def create(directory: Path, binaries: Binaries, instant_pods: bool, time_factor: float) -> Path:
     """Bring up etcd, API server, controller manager and KWOK; the admin's kubeconfig.
 
     kube-scheduler is left out: the lab starts the same stock binary itself, so that experiments can
-    change its configuration while the cluster lives.
+    change its configuration while the cluster lives. `time_factor` divides the HPA's clocks.
     """
     config, kubeconfig = directory / "kwokctl.yaml", directory / "kubeconfig"
     documents = [file.read_text() for file in stage_files(instant_pods)]
     ports = dict(zip(_PORTS, free_ports(len(_PORTS)), strict=True))
     options = {"bindAddress": "127.0.0.1", **ports}
-    documents.append(yaml.safe_dump({"apiVersion": _API, "kind": "KwokctlConfiguration", "options": options}))
-    documents.append(yaml.safe_dump(_KWOK))
+    patches = _flags(directory / "tls" / "front-proxy", time_factor)
+    control_plane = {
+        "apiVersion": _API,
+        "kind": "KwokctlConfiguration",
+        "options": options,
+        # Not by --extra-args, which loses count of components once flags of two alternate (kwokctl 0.8.0).
+        "componentsPatches": [{"name": name, "extraArgs": flags} for name, flags in patches.items()],
+    }
+    documents += [yaml.safe_dump(control_plane), yaml.safe_dump(_KWOK)]
     config.write_text("---\n".join(documents))
     path = binaries.path
     argv: list[str | Path] = [
@@ -74,14 +85,6 @@ def create(directory: Path, binaries: Binaries, instant_pods: bool) -> Path:
         # Nodes here do not die in silence, so their leases are renewed every 10 minutes: at kwokctl's pace
         # (50 s) those of 5,000 nodes take up to 1.6 of 2 cores, from whatever is measured.
         "--heartbeat-factor", "60",
-        # The default, 10.0.0.0/24, overlaps the pods' addresses (`kwok.nodes`).
-        "--extra-args", "kube-apiserver=service-cluster-ip-range=10.96.0.0/16",
-        # A lab's data die with it; waiting for the machine's disk would only add its noise.
-        "--extra-args", "etcd=unsafe-no-fsync=true",
-        # Nodes register Ready: no need to taint each until a controller takes the taint off, nor to
-        # annotate each whenever their number changes. Both are one write a node, 5,000 on a large lab.
-        "--extra-args", "kube-apiserver=disable-admission-plugins=TaintNodesByCondition",
-        "--extra-args", "kube-controller-manager=controllers=*,-ttl-controller",
         "--etcd-binary", path("etcd"),
         "--kube-apiserver-binary", path("kube-apiserver"),
         "--kube-controller-manager-binary", path("kube-controller-manager"),
@@ -104,6 +107,46 @@ def create(directory: Path, binaries: Binaries, instant_pods: bool) -> Path:
         (directory / "logs" / log.name).symlink_to(log)
     kubeconfig.chmod(0o600)
     return kubeconfig
+
+
+def _flags(front_proxy: Path, time_factor: float) -> dict[str, list[dict[str, Any]]]:
+    """Flags beside kwokctl's own, by component."""
+    api_server = {
+        # The default, 10.0.0.0/24, overlaps the pods' addresses (`kwok.nodes`).
+        "service-cluster-ip-range": "10.96.0.0/16",
+        # Nodes register Ready: no need to taint each until a controller takes the taint off, nor (below) to
+        # annotate each whenever their number changes. Both are one write a node, 5,000 on a large lab.
+        "disable-admission-plugins": "TaintNodesByCondition",
+        **_aggregation(front_proxy),
+    }
+    # A lab's data die with it; waiting for the machine's disk would only add its noise.
+    etcd = {"unsafe-no-fsync": "true"}
+    controller_manager = {"controllers": "*,-ttl-controller", **controller_flags(time_factor)}
+    return {
+        # The last one counts where kwokctl gives a flag too.
+        name: [{"key": key, "value": value} for key, value in flags.items()]
+        for name, flags in (
+            ("kube-apiserver", api_server),
+            ("etcd", etcd),
+            ("kube-controller-manager", controller_manager),
+        )
+    }
+
+
+def _aggregation(certificates: Path) -> dict[str, str]:
+    """The API server asks aggregated APIs in the name of whoever asked it, under a certificate that a CA of
+    its own signed. kwokctl would have it use the administrator's: an aggregated API then takes every
+    request for the administrator's."""
+    ensure(certificates, [], [FRONT_PROXY], datetime.now(UTC))
+    return {
+        "requestheader-client-ca-file": str(certificates / "ca.crt"),
+        "requestheader-allowed-names": FRONT_PROXY,
+        "requestheader-username-headers": "X-Remote-User",
+        "requestheader-group-headers": "X-Remote-Group",
+        "requestheader-extra-headers-prefix": "X-Remote-Extra-",
+        "proxy-client-cert-file": str(certificates / f"{FRONT_PROXY}.crt"),
+        "proxy-client-key-file": str(certificates / f"{FRONT_PROXY}.key"),
+    }
 
 
 def _last_words(directory: Path) -> str:

@@ -5,12 +5,21 @@ LabError
 ├── ClusterError     the control plane did not come up
 ├── NodesNotReady    emulated nodes did not become Ready
 ├── ProcessError     a process of the lab did not start
-└── ScenarioError    a scenario cannot be used
+├── ScenarioError    a scenario cannot be used
+└── TrafficError     functions, pods or requests that the traffic model cannot take
 """
 
 from __future__ import annotations
 
-__all__ = ["BinariesError", "ClusterError", "LabError", "NodesNotReady", "ProcessError", "ScenarioError"]
+__all__ = [
+    "BinariesError",
+    "ClusterError",
+    "LabError",
+    "NodesNotReady",
+    "ProcessError",
+    "ScenarioError",
+    "TrafficError",
+]
 
 
 class LabError(Exception):
@@ -35,3 +44,7 @@ class ProcessError(LabError):
 
 class ScenarioError(LabError):
     """A scenario cannot be used; the message names key and value."""
+
+
+class TrafficError(LabError):
+    """A function, pod or request cannot be taken as it is; the message names it and the value."""

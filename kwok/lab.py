@@ -9,12 +9,9 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import ssl
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,8 +22,9 @@ import yaml
 from kwok import cluster, nodes
 from kwok.binaries import CORE, Binaries
 from kwok.errors import LabError
+from kwok.hpa_loops import checked_time_factor
 from kwok.places import labs_directory
-from kwok.ports import free_ports
+from kwok.ports import answers_ready, free_ports
 from kwok.processes import Process, Processes, take_down
 from kwok.scenario import Scenario
 from kwok.watchdog import Watchdog
@@ -52,12 +50,19 @@ class Lab:
         self._ports_given: set[int] = set()
 
     @classmethod
-    def up(cls, name: str, instant_pods: bool = False, prepare: Callable[[Lab], object] | None = None) -> Lab:
+    def up(
+        cls,
+        name: str,
+        instant_pods: bool = False,
+        prepare: Callable[[Lab], object] | None = None,
+        time_factor: float = 1.0,
+    ) -> Lab:
         """Bring up a lab that outlives this process, once `prepare(lab)` is through.
 
         With `instant_pods` pods are Ready as soon as they are bound and no node model is needed.
+        `time_factor` (1 to 4) is how many times as fast as nominal everything here is to run.
         """
-        lab, watchdog = cls._create(name, instant_pods)
+        lab, watchdog = cls._create(name, instant_pods, time_factor)
         try:
             if prepare:
                 prepare(lab)
@@ -83,9 +88,11 @@ class Lab:
 
     @classmethod
     @contextmanager
-    def temporary(cls, prefix: str = "tmp", instant_pods: bool = False) -> Iterator[Lab]:
+    def temporary(
+        cls, prefix: str = "tmp", instant_pods: bool = False, time_factor: float = 1.0
+    ) -> Iterator[Lab]:
         """A lab for the length of a `with` block; it goes down with this process, however that ends."""
-        lab, watchdog = cls._create(f"{prefix}-{secrets.token_hex(3)}", instant_pods)
+        lab, watchdog = cls._create(f"{prefix}-{secrets.token_hex(3)}", instant_pods, time_factor)
         try:
             yield lab
         finally:
@@ -93,8 +100,9 @@ class Lab:
             watchdog.dismiss("down")
 
     @classmethod
-    def _create(cls, name: str, instant_pods: bool) -> tuple[Lab, Watchdog]:
+    def _create(cls, name: str, instant_pods: bool, time_factor: float) -> tuple[Lab, Watchdog]:
         directory = _directory(name)
+        checked_time_factor(time_factor)
         binaries = Binaries()
         for group in CORE:  # a build may take minutes: before there is anything to watch over
             binaries.directory(group)
@@ -107,8 +115,9 @@ class Lab:
             ) from None
         watchdog = Watchdog(directory)
         try:
-            cluster.create(directory, binaries, instant_pods)
-            (directory / _FACTS).write_text(json.dumps({"instant_pods": instant_pods}))
+            cluster.create(directory, binaries, instant_pods, time_factor)
+            facts = {"instant_pods": instant_pods, "time_factor": time_factor}
+            (directory / _FACTS).write_text(json.dumps(facts))
             return cls(directory, binaries), watchdog
         except BaseException:
             take_down(directory)
@@ -144,10 +153,15 @@ class Lab:
         pods: int = 110,
         prefix: str = "node",
         timeout_s: float = 120.0,
+        kubelet_port: int | None = None,
+        allocatable_cpu: str | None = None,
+        labels: dict[str, str] | None = None,
     ) -> list[str]:
         """Add emulated nodes and wait until pods can be placed on them; their names."""
+        capacity = {"cpu": cpu, "memory": memory, "pods": str(pods)}
+        allocatable = {"cpu": allocatable_cpu} if allocatable_cpu else {}
         return nodes.add_nodes(
-            self.kube, count, {"cpu": cpu, "memory": memory, "pods": str(pods)}, prefix, timeout_s
+            self.kube, count, capacity, prefix, timeout_s, kubelet_port, allocatable, labels or {}
         )
 
     def start(
@@ -202,7 +216,7 @@ class Lab:
             f"--cert-dir={self.directory / 'certs' / name}",
             "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics",
         ]
-        return self.start(name, argv, ready=lambda: _answers(f"https://127.0.0.1:{port}/readyz"), port=port)
+        return self.start(name, argv, ready=lambda: answers_ready(port, tls=True), port=port)
 
     def stop_scheduler(self, name: str = SCHEDULER) -> None:
         self.stop(name)
@@ -223,6 +237,11 @@ class Lab:
     def scenario(self) -> Scenario:
         """What the node model runs; `tau_create_s(node, time.time() - scenario.epoch_s)` is true now."""
         return Scenario.load(self.directory / _SCENARIO)
+
+    @property
+    def time_factor(self) -> float:
+        """How many times as fast as nominal this lab runs."""
+        return float(json.loads((self.directory / _FACTS).read_text())["time_factor"])
 
     def account_kubeconfig(self, namespace: str, service_account: str) -> Path:
         """A kubeconfig that speaks as this service account, so that a part runs with its own rights."""
@@ -266,14 +285,3 @@ def _directory(name: str) -> Path:
 
 def _is_kustomization(path: Path) -> bool:
     return path.is_dir() and any((path / f).exists() for f in ("kustomization.yaml", "kustomization.yml"))
-
-
-def _answers(url: str) -> bool:
-    """Whether a health endpoint says 200. Its certificate is made at start-up: nothing to check it with."""
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    try:
-        with urllib.request.urlopen(url, timeout=2, context=context) as response:  # noqa: S310  # https, ours
-            return bool(response.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False

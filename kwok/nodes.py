@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from kwok.errors import NodesNotReady
 from surgekit.kube import ApiError, Kube
 
-__all__ = ["add_nodes"]
+__all__ = ["add_nodes", "kubelet_addresses"]
 
 _NODE_INFO = {
     "architecture": "amd64",
@@ -27,8 +29,21 @@ _NODE_INFO = {
 _PARALLEL = 16  # as many as surgekit.kube keeps connections
 
 
-def add_nodes(kube: Kube, count: int, capacity: dict[str, str], prefix: str, timeout_s: float) -> list[str]:
-    """Create nodes `<prefix>-<i>`, numbered on from those there, and wait until pods may go there."""
+def add_nodes(
+    kube: Kube,
+    count: int,
+    capacity: dict[str, str],
+    prefix: str,
+    timeout_s: float,
+    kubelet_port: int | None = None,
+    allocatable: Mapping[str, str] = MappingProxyType({}),
+    labels: Mapping[str, str] = MappingProxyType({}),
+) -> list[str]:
+    """Create nodes `<prefix>-<i>`, numbered on from those there, and wait until pods may go there.
+
+    With `kubelet_port` a node says that its kubelet listens there, on a loopback address of its own.
+    `allocatable` names what is less than the capacity.
+    """
     known, _ = kube.list_all("/api/v1/nodes")
     taken = {node["metadata"]["name"] for node in known}
     names: list[str] = []
@@ -37,20 +52,42 @@ def add_nodes(kube: Kube, count: int, capacity: dict[str, str], prefix: str, tim
         if (name := f"{prefix}-{number}") not in taken:
             names.append(name)
         number += 1
-    bodies = [_node(name, len(known) + i, capacity) for i, name in enumerate(names)]
+    bodies = [
+        _node(name, len(known) + i, capacity, {**capacity, **allocatable}, labels, kubelet_port)
+        for i, name in enumerate(names)
+    ]
     with ThreadPoolExecutor(_PARALLEL) as pool:
         list(pool.map(lambda body: kube.create("/api/v1/nodes", body), bodies))
     _await_ready(kube, set(names), timeout_s)
     return names
 
 
-def _node(name: str, index: int, capacity: dict[str, str]) -> dict[str, Any]:
+def kubelet_addresses(kube: Kube) -> dict[str, str]:
+    """The nodes with a kubelet that can be reached: name by address."""
+    found: dict[str, str] = {}
+    for node in kube.list_all("/api/v1/nodes")[0]:
+        if node["status"].get("daemonEndpoints", {}).get("kubeletEndpoint", {}).get("Port"):
+            addresses = {a["type"]: a["address"] for a in node["status"]["addresses"]}
+            found[addresses["InternalIP"]] = node["metadata"]["name"]
+    return found
+
+
+def _node(
+    name: str,
+    index: int,
+    capacity: Mapping[str, str],
+    allocatable: Mapping[str, str],
+    labels: Mapping[str, str],
+    kubelet_port: int | None,
+) -> dict[str, Any]:
     """A node as a kubelet in good health registers it.
 
     Registered as Ready and with all labels the controllers would add: each write saved here is 5,000
     writes saved on a large lab, and a node seen unready may stay tainted until the controller manager's
     next round, 25 s later.
     """
+    network = "172.20" if kubelet_port is None else "127.1"
+    endpoints = {} if kubelet_port is None else {"kubeletEndpoint": {"Port": kubelet_port}}
     cidr = f"10.{index // 256}.{index % 256}.0/24"  # KWOK takes pod addresses from here
     return {
         "apiVersion": "v1",
@@ -63,18 +100,20 @@ def _node(name: str, index: int, capacity: dict[str, str]) -> dict[str, Any]:
                 "kubernetes.io/arch": "amd64",
                 "beta.kubernetes.io/os": "linux",
                 "beta.kubernetes.io/arch": "amd64",
+                **labels,
             },
             "annotations": {"kwok.x-k8s.io/node": "fake"},
         },
         "spec": {"podCIDR": cidr, "podCIDRs": [cidr]},
         "status": {
             "capacity": capacity,
-            "allocatable": capacity,
+            "allocatable": allocatable,
             "conditions": _conditions(datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")),
             "addresses": [
-                {"type": "InternalIP", "address": f"172.20.{index // 256}.{index % 256}"},
+                {"type": "InternalIP", "address": f"{network}.{index // 256}.{index % 256}"},
                 {"type": "Hostname", "address": name},
             ],
+            "daemonEndpoints": endpoints,
             "nodeInfo": _NODE_INFO,
         },
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import random
 import socket
+import ssl
 
 __all__ = ["answers_ready", "free_ports"]
 
@@ -29,13 +30,24 @@ def free_ports(count: int) -> list[int]:
     return found
 
 
-def answers_ready(port: int) -> bool:
-    """Whether a process of the lab says on its port that it is ready."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+def answers_ready(port: int, path: str = "/readyz", tls: bool = False) -> bool:
+    """Whether a process of the lab says on its port that it is ready; who it is, is not asked."""
+    connection = (
+        http.client.HTTPSConnection("127.0.0.1", port, timeout=2, context=_unchecked())
+        if tls
+        else http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+    )
     try:
-        connection.request("GET", "/readyz")
+        connection.request("GET", path)
         return connection.getresponse().status == 200
     except OSError:
         return False
     finally:
         connection.close()
+
+
+def _unchecked() -> ssl.SSLContext:
+    """Such a certificate is often made when its process starts: there is nothing to check it with."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kwok.errors import ProcessError
+from kwok.network_namespace import remove_namespace
 
 __all__ = ["Process", "Processes", "marked_environment", "take_down"]
 
@@ -151,6 +152,7 @@ def take_down(directory: Path) -> None:
         _reap()
         # A process in the middle of starting another may slip by one round, never by all.
         time.sleep(0.05)
+    remove_namespace(directory)
     shutil.rmtree(directory, ignore_errors=True)
 
 

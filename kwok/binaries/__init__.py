@@ -17,11 +17,32 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kwok.binaries import build, release
-from kwok.binaries.groups import CORE, ETCD, GROUPS, KARPENTER, KUBERNETES, KWOK, Group
+from kwok.binaries.groups import (
+    CORE,
+    ETCD,
+    GROUPS,
+    KARPENTER,
+    KUBERNETES,
+    KWOK,
+    METRICS_SERVER,
+    PROMETHEUS,
+    Group,
+)
 from kwok.errors import BinariesError
 from kwok.places import cache_directory
 
-__all__ = ["CORE", "ETCD", "GROUPS", "KARPENTER", "KUBERNETES", "KWOK", "Binaries", "Group"]
+__all__ = [
+    "CORE",
+    "ETCD",
+    "GROUPS",
+    "KARPENTER",
+    "KUBERNETES",
+    "KWOK",
+    "METRICS_SERVER",
+    "PROMETHEUS",
+    "Binaries",
+    "Group",
+]
 
 
 @dataclass

@@ -53,7 +53,7 @@ def build(group: Group, into: Path, environ: Mapping[str, str] = os.environ) -> 
 def _count(go: Path, group: Group, packages: list[str], env: Mapping[str, str]) -> int:
     """How many packages there are to compile, at most: those in Go's own cache are skipped."""
     listing = subprocess.run(
-        [str(go), "list", "-deps", *packages],
+        [str(go), "list", "-deps", *group.flags(), *packages],
         cwd=group.module, env=dict(env), stdin=subprocess.DEVNULL,
         capture_output=True, text=True, check=False,
     )  # fmt: skip

@@ -7,7 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CORE", "ETCD", "GROUPS", "KARPENTER", "KUBERNETES", "KUBERNETES_VERSION", "KWOK", "Group"]
+__all__ = [
+    "CORE",
+    "ETCD",
+    "GROUPS",
+    "KARPENTER",
+    "KUBERNETES",
+    "KUBERNETES_VERSION",
+    "KWOK",
+    "METRICS_SERVER",
+    "PROMETHEUS",
+    "Group",
+]
 
 _MODULES = Path(__file__).parent
 KUBERNETES_VERSION = "v1.36.3"
@@ -21,6 +32,7 @@ class Group:
     packages: Mapping[str, str]  # binary -> Go package
     ldflags: str = "-s -w"
     released: bool = True  # whether the project's releases carry these binaries
+    tags: tuple[str, ...] = ()
 
     @property
     def module(self) -> Path:
@@ -28,7 +40,8 @@ class Group:
 
     def flags(self) -> tuple[str, ...]:
         # -buildvcs=false: the repository's commit must not change a binary built from pinned modules.
-        return ("-trimpath", "-buildvcs=false", "-ldflags", self.ldflags)
+        tags = ("-tags", ",".join(self.tags)) if self.tags else ()
+        return ("-trimpath", "-buildvcs=false", "-ldflags", self.ldflags, *tags)
 
     def key(self) -> str:
         """Changes when the pinned sources or the flags do."""
@@ -53,5 +66,16 @@ ETCD = Group("etcd", {"etcd": "go.etcd.io/etcd/server/v3"})
 KWOK = Group("kwok", {name: f"sigs.k8s.io/kwok/cmd/{name}" for name in ("kwok", "kwokctl")}, released=False)
 # With its KWOK provider, the one that needs no cloud; only the benches and tests of FCMA use it.
 KARPENTER = Group("karpenter", {"karpenter": "sigs.k8s.io/karpenter/kwok"}, released=False)
+# Without the discovery of targets in clouds: the lab names its targets in files, which are always read. The
+# web pages are not in the module, and without the tag `builtinassets` nothing asks for them.
+PROMETHEUS = Group(
+    "prometheus",
+    {"prometheus": "github.com/prometheus/prometheus/cmd/prometheus"},
+    released=False,
+    tags=("remove_all_sd",),
+)
+METRICS_SERVER = Group(
+    "metrics-server", {"metrics-server": "sigs.k8s.io/metrics-server/cmd/metrics-server"}, released=False
+)
 CORE = (KWOK, ETCD, KUBERNETES)
-GROUPS = (*CORE, KARPENTER)
+GROUPS = (*CORE, KARPENTER, PROMETHEUS, METRICS_SERVER)

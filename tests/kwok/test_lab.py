@@ -77,6 +77,16 @@ def test_a_bad_configuration_is_told(lab: Lab) -> None:
         lab.start_scheduler({"colour": "red"}, name="bad-scheduler")
 
 
+def test_aggregated_apis_are_told_whom_to_believe(lab: Lab) -> None:
+    """The config map every aggregated API reads: who may say in whose name a request comes."""
+    path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+    said = lab.kube.get(path)["data"]
+    assert json.loads(said["requestheader-allowed-names"]) == ["front-proxy-client"]
+    assert said["requestheader-client-ca-file"] != said["client-ca-file"], (
+        "or any client could claim any name"
+    )
+
+
 def test_accounts_have_their_own_rights(lab: Lab, namespace: str) -> None:
     """RBAC is on: a fresh account may nothing until it is granted."""
     kube = Kube.connect(lab.account_kubeconfig(namespace, "default"))
