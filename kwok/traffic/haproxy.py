@@ -1,0 +1,113 @@
+"""HAProxy as the lab's gateway: its configuration, and the commands it takes while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kwok.errors import LabError
+
+__all__ = ["Gateway", "configuration", "find_haproxy", "slot", "tell"]
+
+_WAIT = Path(__file__).with_name("wait_for_server.lua")
+_PLACEHOLDER = "10.255.255.254"  # the address of a slot no pod has; never dialled
+_COMMANDS_AT_ONCE = 80  # under HAProxy's buffer of 16 KiB
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """What one HAProxy of a lab serves. A backend is called as its requests' Host: `function.namespace`."""
+
+    port: int
+    backends: tuple[str, ...]
+    slots: int  # pods a backend can have
+    pod_port: int
+    timeout_s: float
+    network_namespace: str
+    control: Path  # its socket for commands
+    log: Path  # the socket it logs to
+
+
+def find_haproxy() -> Path:
+    # Debian puts it where only root's PATH leads.
+    found = shutil.which("haproxy", path=os.environ.get("PATH", "") + os.pathsep + "/usr/sbin")
+    if found is None:
+        raise LabError("haproxy is not on PATH: `apt-get install haproxy` (2.4 or newer)")
+    return Path(found)
+
+
+def slot(number: int) -> str:
+    return f"pod{number + 1}"
+
+
+def configuration(gateway: Gateway) -> str:
+    """One thread is plenty, and keeps all idle connections in one pool.
+
+    A request is sent to one pod drawn at random, as kube-proxy does; it is not tried elsewhere. Idle
+    connections are used again (HTTP/1: one request at a time on each, so none waits for another).
+    """
+    timeout = f"{round(gateway.timeout_s * 1000)}ms"
+    lines = [
+        "global",
+        "    nbthread 1",
+        "    maxconn 4000",
+        "    tune.idle-pool.shared off",
+        f"    stats socket {gateway.control} mode 600 level admin",
+        "    stats timeout 1h",
+        f"    lua-load {_WAIT}",
+        "defaults",
+        "    mode http",
+        # Host, status, microseconds, how it ended.
+        '    log-format "%[var(txn.host)] %ST %[date(0,us),sub(txn.began)] %ts"',
+        "    option dontlognull",
+        "    option abortonclose",
+        "    timeout client 1h",
+        "    timeout http-keep-alive 1h",
+        "    timeout connect 5s",
+        f"    timeout queue {timeout}",
+        f"    timeout server {timeout}",
+        "    retries 0",
+        # Uniform, as kube-proxy's choice is. `balance random(1)` is not: it draws a point on a ring on which
+        # servers hold arcs of unlike lengths (16 points a unit of weight: 1/sqrt(16) apart at weight 1).
+        "    balance hash rand(1000000000)",
+        "    hash-type map-based crc32",
+        "    http-reuse always",
+        "frontend gateway",
+        f"    bind 127.0.0.1:{gateway.port}",
+        # Here only: backends would tell of every pod that comes and goes.
+        f"    log {gateway.log} len 200 format raw local0 info",
+        "    http-request set-var(txn.began) date(0,us)",
+        "    http-request set-var(txn.host) req.hdr(host),field(1,:),lower",
+        "    use_backend %[var(txn.host)]",
+    ]
+    for backend in gateway.backends:
+        lines += [
+            f"backend {backend}",
+            f"    http-request lua.wait_for_server {round(gateway.timeout_s * 1000)} if {{ nbsrv lt 1 }}",
+            "    http-request set-timeout server var(txn.left_ms) if { var(txn.left_ms) -m found }",
+            # Not by `server-template`: of its servers only the first is in the namespace (HAProxy 2.6.12),
+            # and the others dial whoever has a pod's address on the host's network.
+            *(
+                f"    server {slot(number)} {_PLACEHOLDER}:{gateway.pod_port}"
+                f" namespace {gateway.network_namespace} disabled"
+                for number in range(gateway.slots)
+            ),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+async def tell(control: Path, commands: Sequence[str]) -> list[str]:
+    """Run commands one after the other; HAProxy's answer to each batch."""
+    answers = []
+    for begin in range(0, len(commands), _COMMANDS_AT_ONCE):
+        reader, writer = await asyncio.open_unix_connection(control)
+        try:
+            writer.write(";".join(commands[begin : begin + _COMMANDS_AT_ONCE]).encode() + b"\n")
+            answers.append((await reader.read(-1)).decode())
+        finally:
+            writer.close()
+    return answers

@@ -1,0 +1,72 @@
+"""A network namespace of the lab's own, in which one socket answers for the addresses of all its pods.
+
+`local 10.0.0.0/8 dev lo` (AnyIP) makes every pod address (`kwok.nodes`) one of this machine's, inside the
+namespace only: nothing is added to the host's network. A socket belongs to the namespace it was made in,
+so processes of the host open theirs inside and stay where they are.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from pyroute2 import IPRoute, netns
+
+from kwok.errors import LabError
+from kwok.network_namespace import namespace_path
+
+__all__ = ["inside", "make_namespace", "why_no_namespace"]
+
+_POD_ADDRESSES = "10.0.0.0/8"  # kwok.nodes gives each node a /24 of these
+_CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}  # <linux/capability.h>
+# Datagrams a unix socket made inside holds; the kernel's default of 10 would lose the gateway's log lines.
+_DATAGRAMS = 65_536
+
+T = TypeVar("T")
+
+
+def why_no_namespace() -> str | None:
+    """What this process lacks to make a network namespace; None if nothing."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return "network namespaces need Linux"
+    effective = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:"))
+    lacking = [name for name, bit in _CAPABILITIES.items() if not effective >> bit & 1]
+    return f"network namespaces need {' and '.join(lacking)}: run as root" if lacking else None
+
+
+def make_namespace(directory: Path) -> Path:
+    """Make the namespace of the lab in `directory`; it goes when the lab is taken down."""
+    if reason := why_no_namespace():
+        raise LabError(reason)
+    path = namespace_path(directory)
+    netns.create(path.name)
+    with IPRoute(netns=path.name) as routes:
+        loopback = routes.link_lookup(ifname="lo")[0]
+        routes.link("set", index=loopback, state="up")
+        routes.route("add", dst=_POD_ADDRESSES, oif=loopback, type="local", scope="host", table=255)
+    inside(path, lambda: Path("/proc/sys/net/unix/max_dgram_qlen").write_text(str(_DATAGRAMS)))
+    return path
+
+
+def inside(namespace: Path, act: Callable[[], T]) -> T:
+    """The result of `act`, run in a thread that is inside the namespace; only that thread moves there."""
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            netns.setns(str(namespace), flags=0)
+            outcome.append(act())
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=run, name="inside")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]
