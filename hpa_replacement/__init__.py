@@ -1,0 +1,1 @@
+"""KneeScale: as many replicas as are worth their cost."""

@@ -1,0 +1,20 @@
+"""Kneedle (Satopaa et al. 2011) through kneed: concave, increasing, S = 1, at least three points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["find_knee"]
+
+
+def find_knee(points: Iterable[tuple[int, float]]) -> int | None:
+    """The x of the first knee, or None. Of one x measured twice the later counts."""
+    latest = dict(points)
+    if len(latest) < 3 or max(latest.values()) <= min(latest.values()):
+        return None  # kneed divides by the height
+    # kneed imports pyplot where matplotlib is there, which takes a second: only who searches pays for it.
+    from kneed import KneeLocator  # noqa: PLC0415
+
+    x = sorted(latest)
+    knee = KneeLocator(x, [latest[i] for i in x], S=1.0, curve="concave", direction="increasing").knee
+    return None if knee is None else int(knee)

@@ -1,0 +1,52 @@
+"""The highest cumulative score a budget buys (variant best).
+
+The paper holds the knee until the budget is gone and then stops. Scores are concave, so the same
+replica-intervals give more when they last to the end of the window; and with score(n load, n replicas) =
+n score(load, replicas) (search/load.py) one more replica adds the same wherever load / replicas is the same.
+So an interval's share is
+
+    what the rest of the budget gives each interval of the rest of the window * load / mean load,
+
+and replicas are this share. Kneedle says what a replica is worth by the range it looked at, a budget says it
+in replicas: so where the budget has them to spare, a quarter more than the knee is taken, and no more, for a
+budget is a limit and not a wish.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from hpa_replacement import budget
+from hpa_replacement.decision_round import Round
+from hpa_replacement.model import State
+
+__all__ = ["BEYOND_KNEE", "share_of_budget", "worth_having"]
+
+# By how much a budget with replicas to spare may pass the knee.
+BEYOND_KNEE = 1.25
+# Intervals the mean load looks back: loads move, and a window can be a day.
+_MEMORY = 60
+
+
+def share_of_budget(this: Round, state: State, load: float) -> tuple[int | None, State]:
+    """The replicas this interval's load may have (None: no budget), and the load remembered."""
+    if this.policy.budget is None or state.spending is None or load <= 0:
+        return None, state
+    count = min(state.load_count + 1, _MEMORY)
+    mean = state.load_mean + (load - state.load_mean) / count
+    each = budget.affordable_on_average(
+        state.spending, this.policy.budget, this.policy.interval_s, this.now_s
+    )
+    share = max(math.floor(each * load / mean + 1e-6), this.low)
+    return share, replace(state, load_mean=mean, load_count=count)
+
+
+def worth_having(knee: int, share: int | None) -> tuple[int, tuple[str, ...]]:
+    """Replicas for a load whose knee is known, and why they are not the knee."""
+    if share is None:
+        return knee, ()
+    replicas = min(share, int(knee * BEYOND_KNEE))
+    if replicas == knee:
+        return knee, ()
+    return replicas, (f"the budget gives this interval {share}",)
