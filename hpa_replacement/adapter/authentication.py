@@ -1,0 +1,208 @@
+"""Who asks: the user the front proxy names, or the owner of a bearer token.
+
+The kube-apiserver authenticates users and passes requests on with their names in X-Remote-* headers.
+Those headers mean something only from a peer whose certificate is signed by the request-header CA and
+bears an allowed common name; all of it is in the ConfigMap extension-apiserver-authentication. From
+anybody else they are ignored. Whoever calls directly (Prometheus) shows a token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import orjson
+import structlog
+
+from hpa_replacement.adapter.expiring import Expiring
+from hpa_replacement.adapter.refusal import Refusal
+from surgekit.certificates.files import write_atomically
+from surgekit.kube import ApiError, Kube, KubeUnreachable
+from surgekit.watch import Watch
+
+__all__ = [
+    "CONFIG_MAP",
+    "FrontProxy",
+    "FrontProxyError",
+    "FrontProxyRules",
+    "Identity",
+    "TokenReviews",
+    "forwarded",
+    "read_rules",
+]
+
+log = structlog.get_logger(__name__)
+Json = dict[str, Any]
+Headers = Sequence[tuple[str, str]]
+CONFIG_MAP = "extension-apiserver-authentication"
+_CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
+_TOKEN_S = 10.0  # what k8s.io/apiserver remembers a TokenReview for (DelegatingAuthenticationOptions)
+_TOKENS_AT_MOST = 1000
+# k8s.io/apiserver puts every user it has authenticated into this group, and the aggregator relies on it:
+# it looks for APIs and OpenAPI as users without any group, whom only this one lets read /apis.
+_AUTHENTICATED = "system:authenticated"
+_EVERYBODY = {_AUTHENTICATED, "system:unauthenticated"}
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A user as a SubjectAccessReview wants it."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+class FrontProxyError(Exception):
+    """The ConfigMap lacks what authentication needs; the message names the key."""
+
+
+@dataclass(frozen=True)
+class FrontProxyRules:
+    """Whom to believe, and which headers."""
+
+    ca_pem: str
+    allowed_names: frozenset[str]  # empty: any name the CA signed, as kube-apiserver's own flag has it
+    username_headers: tuple[str, ...]
+    uid_headers: tuple[str, ...]
+    group_headers: tuple[str, ...]
+    extra_prefixes: tuple[str, ...]
+
+    def believes(self, peer: str | None) -> bool:
+        """`peer` is the common name of a certificate whose signature has been verified."""
+        return peer is not None and (not self.allowed_names or peer in self.allowed_names)
+
+
+def read_rules(data: Mapping[str, str]) -> FrontProxyRules:
+    """From the ConfigMap's data, as kube-apiserver's --requestheader-* flags fill it."""
+    ca_pem = data.get("requestheader-client-ca-file", "")
+    if "BEGIN CERTIFICATE" not in ca_pem:
+        raise FrontProxyError(
+            f"ConfigMap kube-system/{CONFIG_MAP} has no certificate under requestheader-client-ca-file: "
+            "is kube-apiserver's --requestheader-client-ca-file set?"
+        )
+    usernames = _names(data, "requestheader-username-headers")
+    if not usernames:
+        raise FrontProxyError(f"ConfigMap kube-system/{CONFIG_MAP}: requestheader-username-headers is empty")
+    return FrontProxyRules(
+        ca_pem,
+        frozenset(_names(data, "requestheader-allowed-names")),
+        tuple(map(str.lower, usernames)),
+        tuple(map(str.lower, _names(data, "requestheader-uid-headers"))),
+        tuple(map(str.lower, _names(data, "requestheader-group-headers"))),
+        tuple(map(str.lower, _names(data, "requestheader-extra-headers-prefix"))),
+    )
+
+
+def _names(data: Mapping[str, str], key: str) -> list[str]:
+    text = data.get(key, "[]")
+    try:
+        names = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        names = None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise FrontProxyError(f"ConfigMap kube-system/{CONFIG_MAP}: {key}: {text!r} is not a list of names")
+    return names
+
+
+def forwarded(rules: FrontProxyRules, headers: Headers) -> Identity | None:
+    """The user a believed peer names; None if it names none. Repeated headers are repeated values:
+    joined by commas, a group whose own name has a comma would become two."""
+    try:
+        said = [(name.lower(), value.encode("latin-1").decode()) for name, value in headers]
+    except UnicodeError:
+        return None
+    user = _first(said, rules.username_headers)
+    if not user:
+        return None
+    groups = tuple(value for name in rules.group_headers for key, value in said if key == name)
+    if not _EVERYBODY.intersection(groups):
+        groups += (_AUTHENTICATED,)
+    extra: dict[str, list[str]] = {}
+    for prefix in rules.extra_prefixes:
+        for key, value in said:
+            if key.startswith(prefix):
+                extra.setdefault(unquote(key.removeprefix(prefix)), []).append(value)
+    return Identity(
+        user, _first(said, rules.uid_headers), groups, tuple((k, tuple(v)) for k, v in sorted(extra.items()))
+    )
+
+
+def _first(said: Headers, names: Sequence[str]) -> str:
+    return next((value for name in names for key, value in said if key == name and value), "")
+
+
+class FrontProxy:
+    """Follows the ConfigMap. The CA is kept in a file, which the TLS context follows in its turn."""
+
+    def __init__(self, kube: Kube, ca_file: Path) -> None:
+        self._kube, self._ca_file = kube, ca_file
+        self._watch = Watch(kube, _CONFIG_MAPS, self, fieldSelector=f"metadata.name={CONFIG_MAP}")
+        self.rules: FrontProxyRules | None = None  # until `load`: nobody is believed
+
+    def load(self) -> None:
+        """Read the ConfigMap for the first time: without it nobody can be believed, so this may raise."""
+        self._take(self._kube.get(f"{_CONFIG_MAPS}/{CONFIG_MAP}"))
+
+    def start(self) -> None:
+        self._watch.start()
+
+    def stop(self) -> None:
+        self._watch.stop()
+
+    def replace(self, objects: list[Json], arrival_s: float) -> None:
+        for obj in objects:
+            self.apply("ADDED", obj, arrival_s)
+
+    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:  # noqa: ARG002
+        """A ConfigMap deleted or spoilt changes nothing: kube-apiserver writes it again within a minute."""
+        if kind == "DELETED":
+            log.error("the front proxy's ConfigMap is gone, its last content stays in use")
+            return
+        try:
+            self._take(obj)
+        except FrontProxyError as error:
+            log.error("the front proxy's ConfigMap is not used, its last content stays", error=str(error))
+
+    def _take(self, config_map: Json) -> None:
+        rules = read_rules(config_map.get("data") or {})
+        if self.rules is None or rules.ca_pem != self.rules.ca_pem:
+            write_atomically(self._ca_file, rules.ca_pem.encode(), 0o644)
+        self.rules = rules
+
+
+class TokenReviews:
+    """Asks the API server whose a bearer token is."""
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+        self._known: Expiring[bytes, Identity | str] = Expiring(_TOKENS_AT_MOST)
+
+    def owner(self, token: str, now_s: float) -> Identity:
+        key = hashlib.sha256(token.encode()).digest()
+        found = self._known.get(key, now_s)
+        if found is None:
+            found = self._review(token)
+            self._known.put(key, found, now_s + _TOKEN_S)
+        if isinstance(found, str):
+            raise Refusal(401, found)
+        return found
+
+    def _review(self, token: str) -> Identity | str:
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+        try:
+            status = self._kube.create("/apis/authentication.k8s.io/v1/tokenreviews", body)["status"]
+        except KubeUnreachable as error:
+            raise Refusal(503, "the API server, which knows whose the token is, cannot be reached") from error
+        except ApiError as error:
+            raise Refusal(500, f"the API server would not say whose the token is: {error}") from error
+        if not status.get("authenticated"):
+            return "the bearer token is not valid"
+        user = status["user"]
+        extra = tuple((key, tuple(values)) for key, values in sorted((user.get("extra") or {}).items()))
+        return Identity(user["username"], user.get("uid", ""), tuple(user.get("groups") or ()), extra)

@@ -1,0 +1,51 @@
+"""What the adapter knows of a policy, and what it can answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from surgekit.modes import Mode
+
+__all__ = ["METRIC", "POLICY_LABEL", "NotFound", "PolicyFacts", "PolicyTable", "TargetValue"]
+
+METRIC = "knee-replicas"
+POLICY_LABEL = "policy"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyFacts:
+    """Of a KneePolicy, what decides whether its target is served."""
+
+    namespace: str
+    name: str
+    mode: Mode
+    paused: bool
+    via_metrics: bool
+    sampling_interval_s: float
+    target_replicas: int | None  # None: nothing has been decided yet
+    decided_at_s: float | None  # wall clock, as written by the controller
+    generation: int = 0
+    observed_generation: int | None = None
+    fault: str = ""  # a field that cannot be read, and its value
+
+
+# namespace -> name -> policy. Never changed in place: a request reads one picture to its end.
+PolicyTable = Mapping[str, Mapping[str, PolicyFacts]]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetValue:
+    """The replicas the HPA is to have, decided when."""
+
+    namespace: str
+    policy: str
+    replicas: int
+    decided_at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NotFound:
+    """No value, so the HPA leaves the replicas alone; `reason` is what `kubectl describe hpa` shows."""
+
+    reason: str

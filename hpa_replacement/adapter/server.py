@@ -1,0 +1,255 @@
+"""The adapter under gunicorn: what is served at which path, to whom."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import flask
+import gunicorn.app.base
+import orjson
+import structlog
+import werkzeug.exceptions
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from hpa_replacement.adapter import discovery, selectors, values
+from hpa_replacement.adapter.authentication import (
+    FrontProxy,
+    FrontProxyError,
+    Identity,
+    TokenReviews,
+    forwarded,
+)
+from hpa_replacement.adapter.authorisation import Asked, Authoriser
+from hpa_replacement.adapter.metrics import Metrics
+from hpa_replacement.adapter.model import NotFound, TargetValue
+from hpa_replacement.adapter.refusal import Refusal
+from hpa_replacement.adapter.settings import Settings
+from hpa_replacement.adapter.table import Policies
+from hpa_replacement.adapter.worker import HEADERS, PEER, PeerWorker
+from surgekit import logs
+from surgekit.certificates import ReloadingServerContext
+from surgekit.kube import ApiError, Kube, KubeUnreachable
+from surgekit.latency import short_slices
+
+__all__ = ["Application", "Gunicorn", "run"]
+
+log = structlog.get_logger(__name__)
+OPEN_PATHS = ("/livez", "/readyz")  # the kubelet asks these and has nothing to show
+_LOAD_S = 20.0  # under the 30 s gunicorn gives a worker to begin
+Answer = flask.typing.ResponseReturnValue
+
+
+class Application:
+    """What the worker serves, and what it needs to know whom to serve."""
+
+    def __init__(self, settings: Settings, kube: Kube) -> None:
+        self.settings = settings
+        self.policies = Policies(kube)
+        self._directory = tempfile.TemporaryDirectory(prefix="surgekit-adapter-")
+        self._ca_file = Path(self._directory.name) / "request-header-ca.crt"
+        self._front_proxy = FrontProxy(kube, self._ca_file)
+        self._tokens = TokenReviews(kube)
+        self._authoriser = Authoriser(kube, settings.allowed_for_s, settings.denied_for_s)
+        self._limits = values.Limits(settings.max_age_intervals, settings.max_input_age_s)
+        self.metrics = Metrics(self.policies.count, self.input_age_s)
+        self._flask = _flask(self)
+        self.tls: ReloadingServerContext
+
+    def start(self) -> Application:
+        self.load()
+        self._front_proxy.start()
+        self.policies.start()
+        return self
+
+    def load(self) -> None:
+        """Whom to trust. Without that nothing can be served: after a while, let whoever restarts us try."""
+        deadline_s = time.monotonic() + _LOAD_S
+        while True:
+            try:
+                self._front_proxy.load()
+                break
+            except (KubeUnreachable, ApiError, FrontProxyError) as error:
+                log.warning("whom to trust is not known yet", error=str(error))
+                if time.monotonic() > deadline_s:
+                    raise
+                time.sleep(1.0)
+        directory = self.settings.tls_directory
+        self.tls = ReloadingServerContext(directory / "tls.crt", directory / "tls.key", self._ca_file)
+
+    def stop(self) -> None:
+        self.policies.stop()
+        self._front_proxy.stop()
+        self._directory.cleanup()
+
+    def input_age_s(self) -> float:
+        return self.policies.age_s(time.monotonic())
+
+    def ready(self) -> bool:
+        return self.input_age_s() <= self.settings.max_input_age_s
+
+    def admit(self, asked: Asked) -> None:
+        """Raises a Refusal unless whoever asks is known and may."""
+        self._authoriser.check(self._who(flask.request.environ), asked, time.monotonic())
+
+    def _who(self, environ: dict[str, Any]) -> Identity:
+        rules = self._front_proxy.rules
+        peer = environ.get(PEER)
+        if rules is not None and rules.believes(peer):
+            if user := forwarded(rules, environ[HEADERS]):
+                return user
+            raise Refusal(401, "the front proxy names no user")
+        scheme, _, token = flask.request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and token.strip():
+            return self._tokens.owner(token.strip(), time.monotonic())
+        shown = f"a certificate for {peer!r}, which is not an allowed name" if peer else "no certificate"
+        raise Refusal(401, f"neither the front proxy (there is {shown}) nor a bearer token")
+
+    def picture(self) -> values.Picture:
+        return values.Picture(self.policies.table, self.input_age_s(), time.time(), self._limits)
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        return self._flask(environ, start_response)
+
+
+def _flask(application: Application) -> flask.Flask:
+    app = flask.Flask("hpa_replacement.adapter", static_folder=None)
+    metrics = application.metrics
+    external, custom = (f"/apis/{group}/{version}" for group, version in discovery.VERSIONS.items())
+
+    @app.get("/livez")
+    def livez() -> Answer:
+        return "ok"
+
+    @app.get("/readyz")
+    def readyz() -> Answer:
+        ready, age_s = application.ready(), application.input_age_s()
+        known = round(age_s, 3) if age_s < 1e9 else None
+        return flask.jsonify(ready=ready, policies_age_s=known), 200 if ready else 503
+
+    @app.get("/metrics")
+    def metrics_() -> Answer:
+        return flask.Response(generate_latest(metrics.registry), content_type=CONTENT_TYPE_LATEST)
+
+    @app.get("/apis")
+    def groups() -> Answer:
+        return _json(discovery.group_list())
+
+    @app.get("/apis/<group>")
+    def group(group: str) -> Answer:
+        _known(group)
+        return _json(discovery.group(group))
+
+    @app.get("/apis/<group>/<version>")
+    def resources(group: str, version: str) -> Answer:
+        _known(group, version)
+        return _json(discovery.resource_list(group))
+
+    @app.get("/openapi/v2")
+    def openapi() -> Answer:
+        return _json(discovery.openapi())
+
+    @app.get(f"{external}/namespaces/<namespace>/<metric>")
+    def external_metric(namespace: str, metric: str) -> Answer:
+        application.admit(_attributes("list", discovery.EXTERNAL, namespace, metric))
+        selector = selectors.parse(flask.request.args.get("labelSelector", ""))
+        found = values.selected(application.picture(), namespace, metric, selector)
+        return _answer(found, values.external_list)
+
+    @app.get(f"{custom}/namespaces/<namespace>/{discovery.POLICIES}/<name>/<metric>")
+    def custom_metric(namespace: str, name: str, metric: str) -> Answer:
+        application.admit(_attributes("get", discovery.CUSTOM, namespace, discovery.POLICIES, metric, name))
+        selector = selectors.parse(flask.request.args.get("metricLabelSelector", ""))
+        found = values.named(application.picture(), namespace, name, metric, selector)
+        return _answer(found, values.custom_list)
+
+    @app.before_request
+    def admitted() -> None:
+        """Metrics are resources and admitted where they are served; everything else by its path."""
+        flask.g.begin_s = time.perf_counter()
+        path = flask.request.path
+        if path not in OPEN_PATHS and flask.request.endpoint not in ("external_metric", "custom_metric"):
+            application.admit(Asked(flask.request.method.lower(), path=path))
+
+    @app.after_request
+    def counted(response: flask.Response) -> flask.Response:
+        parts = flask.request.path.split("/")
+        group = parts[2] if len(parts) > 2 and parts[2] in discovery.VERSIONS else "none"
+        metrics.requests.labels(group, str(response.status_code)).inc()
+        if flask.request.endpoint in ("external_metric", "custom_metric"):
+            metrics.seconds.observe(time.perf_counter() - flask.g.begin_s)
+        return response
+
+    @app.errorhandler(Refusal)
+    def refused(refusal: Refusal) -> Answer:
+        log.debug("refused", path=flask.request.path, code=refusal.code, reason=refusal.message)
+        return _json(refusal.status(), refusal.code)
+
+    @app.errorhandler(selectors.SelectorError)
+    def not_understood(error: selectors.SelectorError) -> Answer:
+        return refused(Refusal(400, str(error)))
+
+    @app.errorhandler(werkzeug.exceptions.HTTPException)
+    def unknown(error: werkzeug.exceptions.HTTPException) -> Answer:
+        code = error.code or 500
+        return refused(Refusal(code, f"{flask.request.method} {flask.request.path}: {error.name}"))
+
+    @app.errorhandler(Exception)
+    def failed(error: Exception) -> Answer:
+        log.error("request failed", path=flask.request.path, exc_info=error)
+        return refused(Refusal(500, "the adapter failed; its log says why"))
+
+    return app
+
+
+def _attributes(
+    verb: str, group: str, namespace: str, resource: str, subresource: str = "", name: str = ""
+) -> Asked:
+    """As kube-apiserver reads the same path: the one rule in RBAC holds for both."""
+    return Asked(verb, "", group, discovery.VERSIONS[group], resource, subresource, namespace, name)
+
+
+def _known(group: str, version: str | None = None) -> None:
+    served = discovery.VERSIONS.get(group)
+    if served is None or version not in (None, served):
+        raise Refusal(404, f"{group}{f'/{version}' if version else ''} is not served here")
+
+
+def _answer(found: TargetValue | NotFound, listed: Callable[[TargetValue], dict[str, Any]]) -> Answer:
+    if isinstance(found, NotFound):
+        raise Refusal(404, found.reason)
+    return _json(listed(found))
+
+
+def _json(body: dict[str, Any], status: int = 200) -> flask.Response:
+    return flask.Response(orjson.dumps(body), status, content_type="application/json")
+
+
+class Gunicorn(gunicorn.app.base.BaseApplication):  # type: ignore[misc]  # gunicorn has no types
+    def __init__(self, settings: Settings, make: Callable[[], Application]) -> None:
+        self._settings, self._make = settings, make
+        super().__init__()
+
+    def load_config(self) -> None:
+        self.cfg.set("bind", self._settings.bind)
+        self.cfg.set("workers", 1)
+        self.cfg.set("worker_class", PeerWorker)
+        self.cfg.set("graceful_timeout", 2)
+        self.cfg.set("proc_name", "surgekit-adapter")
+        self.cfg.set("control_socket_disable", True)
+
+    def load(self) -> Application:
+        logs.configure(self._settings.log_level)
+        short_slices()
+        # The watch thread in the middle of a large list must not keep a request waiting for 5 ms.
+        sys.setswitchinterval(0.0005)
+        return self._make()
+
+
+def run(settings: Settings, kubeconfig: Path | None = None) -> None:
+    """Serve until told to stop."""
+    Gunicorn(settings, lambda: Application(settings, Kube.connect(kubeconfig)).start()).run()

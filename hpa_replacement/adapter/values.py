@@ -1,0 +1,170 @@
+"""The value of a metric, or why there is none. Pure.
+
+No value is an answer too: the HPA leaves a target alone whose metric it cannot get. So everything that
+is in doubt is NotFound with a reason, and nothing ever becomes 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from hpa_replacement.adapter.model import (
+    METRIC,
+    POLICY_LABEL,
+    NotFound,
+    PolicyFacts,
+    PolicyTable,
+    TargetValue,
+)
+from hpa_replacement.adapter.selectors import Selector
+from surgekit.modes import Mode
+
+__all__ = ["Limits", "Picture", "custom_list", "external_list", "named", "selected", "withheld"]
+
+Json = dict[str, Any]
+_NAMED_AT_MOST = 5  # policies a reason lists
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How old what an answer rests on may be."""
+
+    max_age_intervals: float  # of a decision, in sampling intervals of its policy
+    max_input_age_s: float  # of the watch
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What is known at one moment."""
+
+    table: PolicyTable
+    input_age_s: float  # since the API server last spoke
+    now_s: float  # wall clock
+    limits: Limits
+
+
+def selected(picture: Picture, namespace: str, metric: str, selector: Selector) -> TargetValue | NotFound:
+    """For external.metrics: of the one policy in `namespace` that `selector` names.
+
+    The HPA adds up whatever an external metric returns; two policies' targets added up are nobody's.
+    """
+    if nothing := _nothing(picture, metric):
+        return nothing
+    found = _matching(picture.table.get(namespace, {}), selector)
+    if len(found) == 1:
+        return _value(picture, found[0])
+    if not found:
+        return NotFound(f"no KneePolicy in namespace {namespace!r} matches the selector")
+    names = [policy.name for policy in found[:_NAMED_AT_MOST]]
+    more = f" and {len(found) - len(names)} more" if len(found) > len(names) else ""
+    return NotFound(
+        f"{len(found)} KneePolicies match ({', '.join(names)}{more}); select exactly one, {POLICY_LABEL}=NAME"
+    )
+
+
+def named(
+    picture: Picture, namespace: str, name: str, metric: str, selector: Selector
+) -> TargetValue | NotFound:
+    """For custom.metrics: of the policy `name`, if the metric's labels are `selector`'s."""
+    if nothing := _nothing(picture, metric):
+        return nothing
+    policy = picture.table.get(namespace, {}).get(name)
+    if policy is None:
+        return NotFound(f"there is no KneePolicy {namespace}/{name}")
+    if not selector.matches(_labels(name)):
+        return NotFound(f"the metric of KneePolicy {namespace}/{name} has no labels that match the selector")
+    return _value(picture, policy)
+
+
+def withheld(policy: PolicyFacts, now_s: float, limits: Limits) -> str:
+    """Why this policy's target is not for the HPA; empty if it is."""
+    return next(_objections(policy, now_s, limits), "")
+
+
+def _objections(policy: PolicyFacts, now_s: float, limits: Limits) -> Iterator[str]:
+    """The most telling first."""
+    if policy.fault:
+        yield policy.fault
+    if not policy.via_metrics:
+        yield "it is carried out through `scale` (spec.via)"
+    if policy.mode is not Mode.ENFORCE:
+        yield f"its mode is {policy.mode}"
+    if policy.paused:
+        yield "it is paused"
+    if policy.observed_generation is not None and policy.observed_generation < policy.generation:
+        yield (
+            f"its status is of generation {policy.observed_generation}, its spec of {policy.generation}: "
+            "the controller has not read the change yet"
+        )
+    if policy.target_replicas is None or policy.decided_at_s is None:
+        yield "nothing has been decided yet"
+        return
+    age_s, limit_s = now_s - policy.decided_at_s, limits.max_age_intervals * policy.sampling_interval_s
+    if age_s > limit_s:
+        yield f"its target was decided {age_s:.0f} s ago, more than {limit_s:.0f} s"
+    if age_s < -limit_s:
+        yield f"its target was decided {-age_s:.0f} s in the future: clocks differ"
+
+
+def external_list(value: TargetValue) -> Json:
+    item = {
+        "metricName": METRIC,
+        "metricLabels": _labels(value.policy),
+        "timestamp": _timestamp(value.decided_at_s),
+        "value": str(value.replicas),
+    }
+    return _list("ExternalMetricValueList", "external.metrics.k8s.io/v1beta1", item)
+
+
+def custom_list(value: TargetValue) -> Json:
+    item = {
+        "describedObject": {
+            "kind": "KneePolicy",
+            "namespace": value.namespace,
+            "name": value.policy,
+            "apiVersion": "surgekit.dev/v1alpha1",
+        },
+        "metric": {"name": METRIC, "selector": {"matchLabels": _labels(value.policy)}},
+        "timestamp": _timestamp(value.decided_at_s),
+        "value": str(value.replicas),
+    }
+    return _list("MetricValueList", "custom.metrics.k8s.io/v1beta2", item)
+
+
+def _list(kind: str, version: str, item: Json) -> Json:
+    return {"kind": kind, "apiVersion": version, "metadata": {}, "items": [item]}
+
+
+def _nothing(picture: Picture, metric: str) -> NotFound | None:
+    if metric != METRIC:
+        return NotFound(f"metric {metric!r} is not served here; {METRIC} is")
+    if picture.input_age_s > picture.limits.max_input_age_s:
+        heard = f"for {picture.input_age_s:.0f} s" if picture.input_age_s < 1e9 else "yet"
+        return NotFound(f"the adapter has not heard of KneePolicies from the API server {heard}")
+    return None
+
+
+def _matching(policies: Mapping[str, PolicyFacts], selector: Selector) -> list[PolicyFacts]:
+    """By name where the selector names any, so that the usual question costs no search."""
+    names = selector.values_of(POLICY_LABEL)
+    asked = policies.values() if names is None else [policies[n] for n in sorted(names) if n in policies]
+    return [policy for policy in asked if selector.matches(_labels(policy.name))]
+
+
+def _value(picture: Picture, policy: PolicyFacts) -> TargetValue | NotFound:
+    reason = withheld(policy, picture.now_s, picture.limits)
+    if reason or policy.target_replicas is None or policy.decided_at_s is None:
+        return NotFound(f"KneePolicy {policy.namespace}/{policy.name}: {reason}")
+    return TargetValue(policy.namespace, policy.name, policy.target_replicas, policy.decided_at_s)
+
+
+def _labels(name: str) -> dict[str, str]:
+    return {POLICY_LABEL: name}
+
+
+def _timestamp(moment_s: float) -> str:
+    """Whole seconds, as metav1.Time."""
+    return datetime.fromtimestamp(moment_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

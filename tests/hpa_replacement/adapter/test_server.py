@@ -1,0 +1,279 @@
+"""Over TLS: who is answered what, and that nothing brings it down."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpa_replacement.adapter import server, worker
+from hpa_replacement.adapter.authentication import FrontProxyError
+from hpa_replacement.adapter.settings import Settings
+from tests.hpa_replacement.adapter.builders import (
+    GOOD_TOKEN,
+    FakeKube,
+    authentication_data,
+    not_allowed_to_ask,
+    policy,
+    unreachable,
+)
+from tests.hpa_replacement.adapter.conftest import HPA, PROXY, STRANGER, Served, read
+
+EXTERNAL = "/apis/external.metrics.k8s.io/v1beta1"
+CUSTOM = "/apis/custom.metrics.k8s.io/v1beta2"
+VALUE = f"{EXTERNAL}/namespaces/shop/knee-replicas?labelSelector=policy%3Dcheckout"
+OBJECT = f"{CUSTOM}/namespaces/shop/kneepolicies.surgekit.dev/checkout/knee-replicas"
+TOKEN = {"Authorization": f"Bearer {GOOD_TOKEN}"}
+
+
+def test_both_apis_answer_the_front_proxy(serve: Any) -> None:
+    served = serve(policy(replicas=37), policy("cart"))
+    for path in (VALUE, OBJECT):
+        status, answer = served.ask(path)
+        assert (status, [item["value"] for item in answer["items"]]) == (200, ["37"])
+    asked = [review["spec"]["resourceAttributes"] for review in served.kube.reviews]
+    assert asked == [
+        {
+            "verb": "list", "group": "external.metrics.k8s.io", "version": "v1beta1",
+            "resource": "knee-replicas", "subresource": "", "namespace": "shop", "name": "",
+        },
+        {
+            "verb": "get", "group": "custom.metrics.k8s.io", "version": "v1beta2", "namespace": "shop",
+            "resource": "kneepolicies.surgekit.dev", "name": "checkout", "subresource": "knee-replicas",
+        },
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "names"),
+    [
+        ("/apis", "APIGroupList", ["external.metrics.k8s.io", "custom.metrics.k8s.io"]),
+        ("/apis/external.metrics.k8s.io", "APIGroup", ["v1beta1"]),
+        ("/apis/custom.metrics.k8s.io", "APIGroup", ["v1beta2"]),
+        (EXTERNAL, "APIResourceList", ["knee-replicas"]),
+        (CUSTOM, "APIResourceList", ["kneepolicies.surgekit.dev/knee-replicas"]),
+    ],
+)
+def test_discovery(serve: Any, path: str, kind: str, names: list[str]) -> None:
+    status, answer = serve().ask(path)
+    assert (status, answer["kind"]) == (200, kind)
+    found = answer.get("groups") or answer.get("resources")
+    assert [x["name"] for x in found] if found else [v["version"] for v in answer["versions"]] == names
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "reason", "message"),
+    [
+        (VALUE.replace("checkout", "never"), 404, "NotFound", "no KneePolicy in namespace 'shop' matches"),
+        (VALUE.replace("knee-", "other-"), 404, "NotFound", "metric 'other-replicas' is not served here"),
+        (VALUE.replace("%3D", "%3D%3D%3D"), 400, "BadRequest", "label selector"),
+        (OBJECT.replace("checkout", "never"), 404, "NotFound", "there is no KneePolicy shop/never"),
+        (OBJECT.replace("kneepolicies.surgekit.dev", "pods"), 404, "NotFound", "Not Found"),
+        (f"{CUSTOM}/namespaces/shop/metrics/knee-replicas", 404, "NotFound", "Not Found"),
+        ("/apis/metrics.k8s.io", 404, "NotFound", "metrics.k8s.io is not served here"),
+        ("/apis/custom.metrics.k8s.io/v1beta1", 404, "NotFound", "custom.metrics.k8s.io/v1beta1 is not"),
+        ("/openapi/v3", 404, "NotFound", "/openapi/v3"),
+    ],
+)
+def test_what_is_not_there_is_a_status_with_a_reason(
+    serve: Any, path: str, status: int, reason: str, message: str
+) -> None:
+    got, answer = serve().ask(path)
+    assert (got, answer["kind"], answer["status"]) == (status, "Status", "Failure")
+    assert (answer["code"], answer["reason"]) == (status, reason)
+    assert message in answer["message"]
+
+
+def test_nothing_can_be_written(serve: Any) -> None:
+    for method in ("POST", "PUT", "DELETE", "PATCH"):
+        status, answer = serve().ask(VALUE, method=method)
+        assert (status, answer["reason"]) == (405, "MethodNotAllowed")
+
+
+@pytest.mark.parametrize(
+    ("headers", "client", "message"),
+    [
+        ({}, None, "no certificate"),
+        (HPA, None, "no certificate"),  # headers anybody can write
+        (HPA, STRANGER, "'somebody-else', which is not an allowed name"),
+        ({}, PROXY, "names no user"),
+        ({"X-Remote-Group": "system:masters"}, PROXY, "names no user"),
+        ({"X_Remote_User": "hpa"}, PROXY, "names no user"),
+        ({"Authorization": "Bearer bad"}, None, "not valid"),
+        ({"Authorization": "Basic aHBhOmhwYQ=="}, None, "nor a bearer token"),
+        (HPA | {"Authorization": "Bearer bad"}, None, "not valid"),
+    ],
+)
+def test_strangers_are_refused(serve: Any, headers: dict[str, str], client: str | None, message: str) -> None:
+    served = serve()
+    for path in (VALUE, OBJECT, "/apis", EXTERNAL, "/metrics", "/nowhere"):
+        status, answer = served.ask(path, headers, client)
+        assert (status, answer["kind"], answer["reason"]) == (401, "Status", "Unauthorized")
+        assert message in answer["message"]
+    assert not [r for r in served.kube.reviews if r["kind"] == "SubjectAccessReview"]
+
+
+def test_a_front_proxy_of_another_ca_is_not_let_in(serve: Any) -> None:
+    served = serve()
+    with pytest.raises((ssl.SSLError, ConnectionError, http.client.RemoteDisconnected)):
+        served.ask(VALUE, client=PROXY, signed_by=served.other_ca)
+    assert served.ask(VALUE)[0] == 200, "and it goes on serving"
+
+
+def test_a_direct_caller_with_a_token_is_who_the_token_says(serve: Any) -> None:
+    served = serve()
+    assert served.ask(VALUE, TOKEN | {"X-Remote-User": "admin"}, None)[0] == 200
+    assert served.kube.reviews[-1]["spec"]["user"] == "prometheus"
+    assert served.ask("/metrics", TOKEN, None)[0] == 200
+    assert served.kube.reviews[-1]["spec"]["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
+
+
+def test_who_may_not_is_told_what(serve: Any) -> None:
+    served = serve()
+    status, answer = served.ask(VALUE, {"X-Remote-User": "ann"})
+    assert (status, answer["reason"]) == (403, "Forbidden")
+    assert answer["message"] == (
+        "User 'ann' cannot list resource 'knee-replicas' in API group 'external.metrics.k8s.io' "
+        "in the namespace 'shop'"
+    )
+    assert served.ask("/apis", {"X-Remote-User": "ann"})[0] == 403
+
+
+def test_repeated_groups_reach_the_review_one_by_one(serve: Any) -> None:
+    served = serve()
+    groups = ["cn=ops,ou=x", "system:authenticated"]
+    served.ask(VALUE, [("X-Remote-User", "hpa"), *(("X-Remote-Group", g) for g in groups)])
+    assert served.kube.reviews[-1]["spec"]["groups"] == groups
+
+
+def test_without_the_api_server_nobody_new_is_let_in(serve: Any) -> None:
+    served = serve()
+    for served.kube.failing, status in ((unreachable(), 503), (not_allowed_to_ask(), 500)):
+        assert served.ask(VALUE)[0] == status
+        assert served.ask(VALUE, TOKEN, None)[0] == status
+
+
+def test_health_is_open_and_says_what_is_known(serve: Any) -> None:
+    served = serve()
+    assert served.ask("/livez", {}, None) == (200, "ok")
+    assert served.ask("/readyz", {}, None)[0] == 200
+    served.application.policies._watch._last_contact_s = -float("inf")
+    assert served.ask("/readyz", {}, None) == (503, {"ready": False, "policies_age_s": None})
+    status, answer = served.ask(VALUE)
+    assert status == 404
+    assert "has not heard of KneePolicies from the API server yet" in answer["message"]
+
+
+def test_requests_are_counted_by_group_and_status(serve: Any) -> None:
+    served = serve()
+    served.ask(VALUE)
+    served.ask(VALUE.replace("checkout", "never"))
+    served.ask(OBJECT, client=None)
+    text = served.ask("/metrics", TOKEN, None)[1]
+    for line in (
+        'surgekit_adapter_requests_total{code="200",group="external.metrics.k8s.io"} 1.0',
+        'surgekit_adapter_requests_total{code="404",group="external.metrics.k8s.io"} 1.0',
+        'surgekit_adapter_requests_total{code="401",group="custom.metrics.k8s.io"} 1.0',
+        "surgekit_adapter_request_seconds_count 3.0",
+        "surgekit_adapter_policies 1.0",
+    ):
+        assert line in text
+
+
+def test_a_connection_is_kept_and_each_request_is_of_its_own_user(serve: Any) -> None:
+    served = serve()
+    connection = served.connect()
+    try:
+        found = []
+        for user in ("hpa", "ann", "hpa", ""):
+            connection.request("GET", VALUE, headers={"X-Remote-User": user})
+            found.append((read(connection)[0], connection.sock))
+    finally:
+        connection.close()
+    assert [status for status, _ in found] == [200, 403, 200, 401]
+    assert len({sock for _, sock in found}) == 1
+
+
+def test_a_new_name_and_a_new_ca_of_the_front_proxy_count_at_once(serve: Any) -> None:
+    served: Served = serve()
+    follow = served.application._front_proxy
+    old_ca, new_ca = (d / "ca.crt" for d in (served.front_proxy, served.other_ca))
+    follow.apply("MODIFIED", {"data": authentication_data(old_ca.read_text(), (STRANGER,))}, 0.0)
+    assert (served.ask(VALUE)[0], served.ask(VALUE, client=STRANGER)[0]) == (401, 200)
+    follow.apply("MODIFIED", {"data": authentication_data(new_ca.read_text())}, 0.0)
+    assert served.ask(VALUE, signed_by=served.other_ca)[0] == 200
+    with pytest.raises((ssl.SSLError, ConnectionError, http.client.RemoteDisconnected)):
+        served.ask(VALUE)
+
+
+def test_who_says_nothing_is_not_waited_for(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "HANDSHAKE_S", 0.2)
+    monkeypatch.setattr(worker, "STRANGER_IDLE_S", 0.2)
+    served = serve()
+    with socket.create_connection(("localhost", served.port), timeout=10) as silent:
+        assert silent.recv(1) == b"", "closed without a handshake"
+    connection = served.connect(None)
+    connection.connect()
+    try:
+        assert connection.sock.recv(1) == b"", "closed without a request"
+    finally:
+        connection.close()
+    assert served.ask(VALUE)[0] == 200
+
+
+def test_more_connections_than_there_is_room_for_are_turned_away(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "CONNECTIONS_AT_MOST", 1)
+    served = serve()
+    first = served.connect()
+    first.connect()
+    with pytest.raises((OSError, http.client.HTTPException)):
+        served.ask(VALUE)
+    first.request("GET", VALUE, headers=HPA)
+    assert read(first)[0] == 200
+    first.close()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"NONSENSE\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /apis HTTP/1.1\r\nX-Remote-User\r\n\r\n",
+        b"GET /apis HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"\x00\x01\r\n\r\n",
+    ],
+)
+def test_nonsense_gets_an_error_and_the_next_is_served(serve: Any, raw: bytes) -> None:
+    served = serve()
+    connection = served.connect()
+    connection.connect()
+    connection.sock.sendall(raw)
+    answer = connection.sock.recv(65536)
+    connection.close()
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 4")
+    assert served.ask(VALUE)[0] == 200
+
+
+def test_a_broken_policy_table_is_an_error_of_ours_and_no_value(serve: Any) -> None:
+    served = serve()
+    served.application.policies.table = {"shop": {"checkout": None}}
+    status, answer = served.ask(VALUE)
+    assert (status, answer["reason"]) == (500, "InternalError")
+
+
+def test_without_a_front_proxy_to_trust_it_does_not_begin(
+    certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_LOAD_S", -1.0)
+    kube = FakeKube(certificates / "front-proxy" / "ca.crt")
+    kube.data = {"client-ca-file": "..."}
+    application = server.Application(Settings(tls_directory=certificates / "server"), kube)  # type: ignore[arg-type]
+    with pytest.raises(FrontProxyError, match="requestheader-client-ca-file"):
+        application.load()
+    application.stop()
