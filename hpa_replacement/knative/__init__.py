@@ -1,0 +1,1 @@
+"""Knative's revisions at the knee: the PodAutoscaler class knee.surgekit.dev."""

@@ -1,0 +1,165 @@
+"""Carries the plans out: looks at a PodAutoscaler when something of it changed, and now and then anyway."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from hpa_replacement.knative import pod_autoscaler
+from hpa_replacement.knative.pod_autoscaler import PodAutoscalerError, is_ours
+from hpa_replacement.knative.pod_autoscaler_status import Observed
+from hpa_replacement.knative.reconciliation import SKS_PATH, Create, Patch, Step, plan
+from hpa_replacement.metrics import KneeScaleMetrics
+from hpa_replacement.scale import NotScalable, Scales
+from hpa_replacement.settings import Settings
+from hpa_replacement.sources import ClusterSource, Objects
+from surgekit.kube import ApiError, Kube, KubeUnreachable
+from surgekit.watch import Watch, overdue
+
+__all__ = ["PodAutoscalerLoop"]
+
+log = structlog.get_logger(__name__)
+Json = dict[str, Any]
+Name = tuple[str, str]
+_PERIOD_S = 1.0
+_AGAIN_S = 30.0  # the scale of a target is not watched
+_RETRY_S = 5.0
+
+
+class PodAutoscalerLoop:
+    """Works while `leads()`; in a thread of its own, so that a slow API of Knative's holds up no decision."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        kube: Kube,
+        source: ClusterSource,
+        metrics: KneeScaleMetrics,
+        leads: Callable[[], bool],
+    ) -> None:
+        self._settings, self._kube, self._source = settings, kube, source
+        self._metrics, self._leads = metrics, leads
+        self._scales = Scales(kube)
+        self._lock = threading.Lock()
+        self._pas, self._skss = Objects(self._lock), Objects(self._lock)
+        self._watches = {
+            "podautoscalers": Watch(kube, pod_autoscaler.PATH, self._pas),
+            "serverlessservices": Watch(kube, SKS_PATH, self._skss),
+        }
+        self._selectors: dict[Name, dict[str, str]] = {}  # of the pods, once the target was looked at
+        self._seen: dict[Name, tuple[Any, float]] = {}  # what it looked like, and when to look again
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="knative", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        for watch in self._watches.values():
+            watch.stop()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5.0)
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def _run(self) -> None:
+        self._await_knative()
+        if self._stopping.is_set():
+            return
+        for watch in self._watches.values():
+            watch.start()
+        while not self._stopping.wait(_PERIOD_S):
+            now_s = time.monotonic()
+            ages_s = {name: watch.age_s(now_s) for name, watch in self._watches.items()}
+            if not self._leads() or overdue(ages_s, self._settings.max_input_age_s):
+                self._seen.clear()  # another replica may have written meanwhile
+                continue
+            try:
+                self._pass(now_s)
+            except Exception:
+                log.exception("knative pass failed")
+
+    def _await_knative(self) -> None:
+        said = ""
+        while not self._stopping.is_set():
+            try:
+                for path in (pod_autoscaler.PATH, SKS_PATH):
+                    self._kube.get(path, limit=1)
+                return
+            except (ApiError, KubeUnreachable) as error:
+                if str(error) != said:
+                    log.info("waits for Knative", error=str(error))
+                said = str(error)
+            self._stopping.wait(_RETRY_S)
+
+    def _pass(self, now_s: float) -> None:
+        with self._lock:
+            pas, skss = dict(self._pas.by_name), dict(self._skss.by_name)
+        policies = {(p["metadata"]["namespace"], p["metadata"]["name"]): p for p in self._source.policies()}
+        for gone in self._seen.keys() - pas.keys():
+            del self._seen[gone]
+            self._selectors.pop(gone, None)
+        for name, obj in pas.items():
+            sks, policy = skss.get(name), policies.get(name)
+            look = (*map(_version, (obj, sks, policy)), self._ready(name))
+            seen, again_s = self._seen.get(name, (None, 0.0))
+            if look != seen or now_s >= again_s:
+                done = self._reconcile(name, obj, sks, policy)
+                self._seen[name] = (look, now_s + (_AGAIN_S if done else _RETRY_S))
+
+    def _ready(self, name: Name) -> int | None:
+        if name not in self._selectors:
+            return None
+        replicas, _ = self._source.replicas(name[0], self._selectors[name])
+        return sum(r.serves for r in replicas)
+
+    def _reconcile(self, name: Name, obj: Json, sks: Json | None, policy: Json | None) -> bool:
+        """Whether all is well, until something changes."""
+        try:
+            target = self._observe(name, obj)
+            for step in plan(obj, sks, policy, target, self._settings.knative_max_scale, time.time()):
+                if not self._leads():
+                    return False
+                self._carry_out(name, step)
+        except (ApiError, KubeUnreachable, NotScalable) as error:
+            # 409: our own write is on its way through the watch, or the object is another one by now.
+            if not (isinstance(error, ApiError) and error.code == 409):
+                self._metrics.failures.labels("knative").inc()
+                log.warning("podautoscaler not served", podautoscaler="/".join(name), error=str(error))
+            return False
+        except Exception:  # one object's fault must not keep the others waiting
+            log.exception("podautoscaler failed", podautoscaler="/".join(name))
+            return False
+        return isinstance(target, Observed)
+
+    def _observe(self, name: Name, obj: Json) -> Observed | str:
+        if not is_ours(obj):
+            return "another class"
+        try:
+            pa = pod_autoscaler.read(obj, self._settings.knative_max_scale)
+            scale = self._scales.get(pa.target)
+        except (PodAutoscalerError, NotScalable) as error:
+            return str(error)
+        self._selectors[name] = scale.selector
+        return Observed(scale.replicas, self._ready(name) or 0)
+
+    def _carry_out(self, name: Name, step: Step) -> None:
+        if isinstance(step, Create):
+            self._kube.create(step.path, step.body)
+        elif isinstance(step, Patch):
+            self._kube.patch(step.path, step.body)
+        else:
+            self._scales.set(step.target, step.replicas)
+            self._metrics.changes.inc()
+        log.info("podautoscaler", podautoscaler="/".join(name), step=type(step).__name__)
+
+
+def _version(obj: Json | None) -> str:
+    return obj["metadata"]["resourceVersion"] if obj else ""

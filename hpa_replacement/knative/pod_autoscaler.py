@@ -1,0 +1,87 @@
+"""A PodAutoscaler object as values. Pure; the error names annotation or field, and value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hpa_replacement.kneepolicy import Target
+
+__all__ = ["CLASS", "PATH", "PodAutoscaler", "PodAutoscalerError", "is_ours", "read"]
+
+Json = dict[str, Any]
+PATH = "/apis/autoscaling.internal.knative.dev/v1alpha1/podautoscalers"
+# Knative keeps what ends in knative.dev for its own classes.
+CLASS = "knee.surgekit.dev"
+_GROUP = "autoscaling.knative.dev"
+_MOST = 100_000  # of the KneePolicy's schema
+
+
+class PodAutoscalerError(ValueError):
+    """Why a PodAutoscaler cannot be served."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodAutoscaler:
+    namespace: str
+    name: str  # the revision's (serving v0.50.0, pkg/reconciler/revision/resources/names)
+    uid: str
+    generation: int
+    target: Target
+    protocol: str
+    low: int
+    high: int
+    initial: int  # as many must have been Ready once before the revision counts as deployed
+    zero_wanted: bool  # Knative's own class would scale it to zero
+
+
+def is_ours(obj: Json) -> bool:
+    return (obj["metadata"].get("annotations") or {}).get(f"{_GROUP}/class") == CLASS
+
+
+def read(obj: Json, default_high: int) -> PodAutoscaler:
+    """`default_high` holds where max-scale is absent or 0, which to Knative is no limit."""
+    metadata, spec = obj["metadata"], obj["spec"]
+    annotations = metadata.get("annotations") or {}
+    low = _number(annotations, "min-scale", "minScale")
+    named_high = _number(annotations, "max-scale", "maxScale")
+    initial = _number(annotations, "initial-scale", "initialScale")
+    if 0 < named_high < low:
+        raise PodAutoscalerError(f"{_GROUP}/max-scale: must be at least min-scale ({low}), is {named_high}")
+    high = named_high or max(default_high, low)
+    zero_wanted = low == 0
+    # Without a route there are no requests, and without samples no policy scales down. Knative lets
+    # min-scale go for these, too.
+    low, high = (1, 1) if spec.get("reachability") == "Unreachable" else (max(low, 1), high)
+    return PodAutoscaler(
+        metadata["namespace"],
+        metadata["name"],
+        metadata["uid"],
+        metadata.get("generation", 0),
+        _target(metadata["namespace"], spec.get("scaleTargetRef") or {}),
+        spec["protocolType"],
+        low,
+        high,
+        min(max(low, initial), high),
+        zero_wanted,
+    )
+
+
+def _number(annotations: Mapping[str, str], *names: str) -> int:
+    """0 where it is absent, as to Knative. The second name is Knative's older spelling of the first."""
+    key = next((f"{_GROUP}/{name}" for name in names if f"{_GROUP}/{name}" in annotations), "")
+    if not key:
+        return 0
+    text = annotations[key]
+    if not re.fullmatch(r"[0-9]{1,6}", text) or int(text) > _MOST:
+        raise PodAutoscalerError(f"{key}: must be a whole number from 0 to {_MOST}, is {text!r}")
+    return int(text)
+
+
+def _target(namespace: str, reference: Json) -> Target:
+    for field in ("apiVersion", "kind", "name"):
+        if not reference.get(field):
+            raise PodAutoscalerError(f"spec.scaleTargetRef.{field}: must be set")
+    return Target(reference["apiVersion"], reference["kind"], namespace, reference["name"])

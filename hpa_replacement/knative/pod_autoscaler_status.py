@@ -1,0 +1,117 @@
+"""What is said in a PodAutoscaler's status. Pure.
+
+The conditions are Knative's (serving v0.50.0, pkg/apis/autoscaling/v1alpha1/pa_lifecycle.go): Ready is True
+when Active, SKSReady and ScaleTargetInitialized are, and False when one of them is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hpa_replacement.knative.pod_autoscaler import PodAutoscaler
+from hpa_replacement.status import stamp
+
+__all__ = ["Condition", "Observed", "condition_of", "status_if_refused", "status_of"]
+
+Json = dict[str, Any]
+_DEPENDENTS = ("Active", "SKSReady", "ScaleTargetInitialized")
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The scale target now."""
+
+    replicas: int
+    ready: int
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+def condition_of(obj: Json | None, kind: str) -> Condition:
+    conditions = ((obj or {}).get("status") or {}).get("conditions") or []
+    known = next((c for c in conditions if c["type"] == kind), Json())
+    return Condition(known.get("status", "Unknown"), known.get("reason", ""), known.get("message", ""))
+
+
+def status_of(
+    pa: PodAutoscaler,
+    before: Json,
+    sks: Json | None,
+    wanted: int | None,
+    target: Observed | str,
+    now_s: float,
+) -> Json:
+    """`wanted`: the replicas the policy asks for; `target` may be why it could not be looked at."""
+    served = (sks or {}).get("status") or {}
+    current = served.get("observedGeneration") == (sks or {"metadata": {}})["metadata"].get("generation")
+    sks_ready = current and condition_of(sks, "Ready").status == "True"
+    initialized = condition_of(before, "ScaleTargetInitialized")
+    if isinstance(target, Observed) and sks_ready and target.ready >= pa.initial:
+        initialized = Condition("True")  # and stays so
+    elif initialized.status != "True":
+        initialized = Condition("Unknown", "Deploying", f"waits for {pa.initial} Ready pods and the service")
+    conditions = {
+        "Active": _active(pa, target),
+        "SKSReady": Condition("True")
+        if sks_ready
+        else Condition("Unknown", "NotReady", "SKS Services are not ready yet"),
+        "ScaleTargetInitialized": initialized,
+    }
+    status = {
+        "observedGeneration": pa.generation,
+        "serviceName": served.get("serviceName", ""),
+        "metricsServiceName": served.get("privateServiceName", ""),
+        "conditions": _written(before, conditions, now_s),
+    }
+    if isinstance(target, Observed):  # else what was last known stays
+        desired = target.replicas if wanted is None else wanted
+        status |= {"desiredScale": min(max(desired, pa.low), pa.high), "actualScale": target.ready}
+    return status
+
+
+def status_if_refused(before: Json, reason: str, message: str, now_s: float) -> Json:
+    """Active is False, as Knative's classes say it of what they do not own; all else stays as it was."""
+    status = before.get("status") or {}
+    conditions = {kind: condition_of(before, kind) for kind in _DEPENDENTS}
+    conditions["Active"] = Condition("False", reason, message)
+    return {
+        "observedGeneration": before["metadata"].get("generation", 0),
+        "serviceName": status.get("serviceName", ""),
+        "metricsServiceName": status.get("metricsServiceName", ""),
+        "conditions": _written(before, conditions, now_s),
+    }
+
+
+def _active(pa: PodAutoscaler, target: Observed | str) -> Condition:
+    if isinstance(target, str):
+        return Condition("Unknown", "TargetNotScalable", target)
+    if target.ready == 0:
+        return Condition("Unknown", "Queued", f"no pod of {pa.target.name} is Ready")
+    if pa.zero_wanted:
+        return Condition("True", "NoScaleToZero", "min-scale is 0: this class keeps 1 replica")
+    return Condition("True")
+
+
+def _written(before: Json, conditions: Mapping[str, Condition], now_s: float) -> list[Json]:
+    """With Ready, by name; a time stays as long as the status does."""
+    unhappy = [c for kind in _DEPENDENTS if (c := conditions[kind]).status != "True"]
+    unhappy.sort(key=lambda c: c.status != "False")
+    known = {c["type"]: c for c in (before.get("status") or {}).get("conditions") or []}
+    for kind, condition in {**conditions, "Ready": unhappy[0] if unhappy else Condition("True")}.items():
+        old = known.get(kind, {})
+        since = old.get("lastTransitionTime") if old.get("status") == condition.status else None
+        said = {"reason": condition.reason, "message": condition.message}
+        known[kind] = {
+            "type": kind,
+            "status": condition.status,
+            **{k: v for k, v in said.items() if v},
+            "lastTransitionTime": since or stamp(now_s),
+        }
+    return [known[kind] for kind in sorted(known)]
