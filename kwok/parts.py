@@ -21,7 +21,16 @@ from kwok.ports import answers_ready
 from surgekit import mutual_tls
 from surgekit.certificates import ensure
 
-__all__ = ["ExtenderPart", "apply_manifests", "find_extender", "install", "start_extender", "start_probe"]
+__all__ = [
+    "ExtenderPart",
+    "apply_manifests",
+    "find_extender",
+    "install",
+    "install_kneescale",
+    "start_extender",
+    "start_kneescale",
+    "start_probe",
+]
 
 MANIFESTS = Path(__file__).parent.parent / "manifests"
 NAMESPACE = "surgekit-system"
@@ -129,16 +138,27 @@ def _record(lab: Lab, name: str) -> Path:
 
 
 def start_probe(lab: Lab, name: str = "probe", settings: Mapping[str, Any] | None = None) -> None:
+    _start_controller(lab, "probe", name, settings)
+
+
+def install_kneescale(lab: Lab) -> None:
+    apply_manifests(lab, MANIFESTS / "kneescale")
+
+
+def start_kneescale(lab: Lab, settings: Mapping[str, Any], name: str = "kneescale") -> None:
+    _start_controller(lab, "kneescale", name, settings)
+
+
+def _start_controller(lab: Lab, part: str, name: str, settings: Mapping[str, Any] | None) -> None:
     port = lab.free_port()
     file = lab.directory / f"{name}.settings.yaml"
     file.write_text(yaml.safe_dump({"bind": f"127.0.0.1:{port}"} | dict(settings or {})))
-
     lab.start(
         name,
         [
-            sys.executable, "-m", "surgekit", "serve", "probe",
+            sys.executable, "-m", "surgekit", "serve", part,
             "--settings", file,
-            "--kubeconfig", lab.account_kubeconfig(NAMESPACE, "surgekit-probe"),
+            "--kubeconfig", lab.account_kubeconfig(NAMESPACE, f"surgekit-{part}"),
         ],
         ready=lambda: answers_ready(port),
         port=port,

@@ -25,7 +25,11 @@ app = typer.Typer(
 
 # The Secrets that manifests/ mount; the RBAC in manifests/overlays/self-signed names the same ones.
 _CA_SECRET = "surgekit-ca"  # noqa: S105  # a Secret's name, not its content
-_SERVERS = {"surgekit-extender-tls": "surgekit-extender", "surgekit-expander-tls": "surgekit-expander"}
+_SERVERS = {
+    "surgekit-extender-tls": "surgekit-extender",
+    "surgekit-expander-tls": "surgekit-expander",
+    "surgekit-adapter-tls": "surgekit-adapter",
+}
 _CLIENTS = ("surgekit-scheduler-client-tls=kube-scheduler", "surgekit-prometheus-client-tls=prometheus")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the changes as JSON.")]

@@ -78,3 +78,26 @@ def nodes(settings: SettingsFile = None, kubeconfig: Kubeconfig = None) -> None:
     from cluster_autoscaler_hook.karpenter.settings import Settings
 
     run(load(Settings, settings), kubeconfig)
+
+
+@app.command()
+def kneescale(settings: SettingsFile = None, kubeconfig: Kubeconfig = None) -> None:
+    """Decide how many replicas the targets of KneePolicies are worth (KneeScale)."""
+    from hpa_replacement.controller import run
+    from hpa_replacement.settings import Settings
+
+    run(load(Settings, settings), kubeconfig)
+
+
+@app.command()
+def adapter(
+    settings: SettingsFile = None,
+    kubeconfig: Kubeconfig = None,
+    bind: Annotated[str | None, typer.Option(help="Address and port to listen on.")] = None,
+    tls_directory: Annotated[Path | None, typer.Option(help="tls.crt and tls.key.")] = None,
+) -> None:
+    """Serve the targets of KneePolicies to the stock HPA as external and custom metrics (KneeScale)."""
+    from hpa_replacement.adapter.server import run
+    from hpa_replacement.adapter.settings import Settings
+
+    run(load(Settings, settings, bind=bind, tls_directory=tls_directory), kubeconfig)

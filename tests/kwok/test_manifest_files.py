@@ -11,17 +11,22 @@ import pytest
 import typer
 import yaml
 
+import hpa_replacement.adapter.settings
+import hpa_replacement.controller
+import hpa_replacement.settings
+import node_speed_probe.controller
 import node_speed_probe.settings
 import scheduler_extender.settings
-from node_speed_probe.controller import LEASE_NAME
 from surgekit.cli import app
 from surgekit.settings import describe, load
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "manifests"
-SETTINGS = {
+SETTINGS: dict[str, type[Any]] = {
     "extender": scheduler_extender.settings.Settings,
     "probe": node_speed_probe.settings.Settings,
+    "kneescale": hpa_replacement.settings.Settings,
+    "adapter": hpa_replacement.adapter.settings.Settings,
 }
 
 
@@ -39,7 +44,7 @@ def example(part: str) -> str:
 
 @pytest.mark.parametrize("part", sorted(SETTINGS))
 def test_the_settings_files_name_every_key(part: str, request: pytest.FixtureRequest) -> None:
-    file = MANIFESTS / "base" / part / "settings.yaml"
+    file = MANIFESTS / PARTS[part][0] / "settings.yaml"
     if request.config.getoption("--update-golden"):
         file.write_text(example(part))
     assert file.read_text() == example(part), "pytest --update-golden writes it anew"
@@ -49,7 +54,7 @@ def test_the_settings_files_name_every_key(part: str, request: pytest.FixtureReq
 def test_the_settings_files_can_be_used(part: str, tmp_path: Path) -> None:
     """As shipped, and with every key's # taken away: both are the defaults."""
     cls = SETTINGS[part]
-    shipped = MANIFESTS / "base" / part / "settings.yaml"
+    shipped = MANIFESTS / PARTS[part][0] / "settings.yaml"
     assert load(cls, shipped, environ={}) == cls()
     opened = tmp_path / "settings.yaml"
     opened.write_text(
@@ -71,6 +76,8 @@ def _keys(text: str) -> str:
         "base/probe/deployment.yaml",
         "base/certificates/job.yaml",
         "base/certificates/cronjob.yaml",
+        "kneescale/deployment.yaml",
+        "adapter/deployment.yaml",
     ],
 )
 def test_the_command_line_takes_the_arguments_of_the_pods(file: str) -> None:
@@ -86,10 +93,17 @@ def test_the_command_line_takes_the_arguments_of_the_pods(file: str) -> None:
     assert not context.args, f"left over: {context.args}"
 
 
-def test_the_probes_role_names_its_lease() -> None:
-    documents = yaml.safe_load_all((MANIFESTS / "base" / "probe" / "rbac.yaml").read_text())
+@pytest.mark.parametrize(
+    ("part", "lease"),
+    [
+        ("probe", node_speed_probe.controller.LEASE_NAME),
+        ("kneescale", hpa_replacement.controller.LEASE_NAME),
+    ],
+)
+def test_the_role_of_a_controller_names_its_lease(part: str, lease: str) -> None:
+    documents = yaml.safe_load_all((MANIFESTS / PARTS[part][0] / "rbac.yaml").read_text())
     named = [r["resourceNames"] for d in documents for r in d.get("rules", []) if "resourceNames" in r]
-    assert named == [[LEASE_NAME]]
+    assert named == [[lease]]
 
 
 def test_the_three_lists_of_kept_secrets_agree() -> None:
@@ -110,6 +124,8 @@ PARTS = {
     "probe": ("base/probe", "node_speed_probe"),
     "expander": ("expander", "cluster_autoscaler_hook/expander"),
     "nodes": ("karpenter", "cluster_autoscaler_hook/karpenter"),
+    "kneescale": ("kneescale", "hpa_replacement"),
+    "adapter": ("adapter", "hpa_replacement/adapter"),
 }
 MONITORING = MANIFESTS / "overlays" / "monitoring"
 

@@ -21,7 +21,13 @@ def installed(binaries: Binaries) -> Iterator[Lab]:
     with Lab.temporary("manifests", instant_pods=True) as lab:
         lab.add_nodes(3)
         lab.start_scheduler()
-        for directory in ("overlays/self-signed", "overlays/second-scheduler", "base/opt-in"):
+        for directory in (
+            "overlays/self-signed",
+            "overlays/second-scheduler",
+            "base/opt-in",
+            "kneescale",
+            "adapter",
+        ):
             lab.apply(MANIFESTS / directory)
         yield lab
 

@@ -36,6 +36,9 @@ PROMETHEUS_OPERATOR = (
         "expander",
         "karpenter",
         "karpenter/opt-in",
+        "kneescale",
+        "adapter",
+        "adapter/apiservices",
     ],
 )
 def test_the_api_server_takes_everything_and_warns_of_nothing(installed: Lab, directory: str) -> None:
@@ -79,7 +82,16 @@ def _module(version: str) -> Path:
     return Path(json.loads(done.stdout)["Dir"])
 
 
-@pytest.mark.parametrize("name", ["surgekit-extender", "surgekit-probe", "surgekit-scheduler"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "surgekit-extender",
+        "surgekit-probe",
+        "surgekit-scheduler",
+        "surgekit-kneescale",
+        "surgekit-adapter",
+    ],
+)
 def test_hardened_pods_are_let_in_spread_and_kept_available(installed: Lab, name: str) -> None:
     """The namespace enforces the restricted Pod Security Standard: what violates it makes no pod."""
     installed.kubectl("-n", NAMESPACE, "rollout", "status", f"deployment/{name}", "--timeout=60s")
@@ -100,7 +112,12 @@ def test_hardened_pods_are_let_in_spread_and_kept_available(installed: Lab, name
 
 
 def test_services_find_their_pods(installed: Lab) -> None:
-    for name, port in (("surgekit-extender", 8443), ("surgekit-probe", 8080)):
+    for name, port in (
+        ("surgekit-extender", 8443),
+        ("surgekit-probe", 8080),
+        ("surgekit-kneescale", 8080),
+        ("surgekit-adapter", 8443),
+    ):
 
         def ports(name: str = name) -> set[int]:
             slices, _ = installed.kube.list_all(

@@ -39,9 +39,9 @@ def lose_the_ca(lab: Lab) -> None:
 
 
 def test_the_keeper_of_certificates_runs_under_its_own_account(installed: Lab) -> None:
-    assert keep_certificates(installed) == ["created"] * 5
-    assert keep_certificates(installed) == ["kept"] * 5
-    servers = ("surgekit-extender-tls", "surgekit-expander-tls")
+    assert keep_certificates(installed) == ["created"] * 6
+    assert keep_certificates(installed) == ["kept"] * 6
+    servers = ("surgekit-extender-tls", "surgekit-expander-tls", "surgekit-adapter-tls")
     for name in (*servers, "surgekit-scheduler-client-tls", "surgekit-prometheus-client-tls"):
         secret = installed.kube.get(f"/api/v1/namespaces/{NAMESPACE}/secrets/{name}")
         assert (secret["type"], set(secret["data"])) == (
@@ -62,7 +62,7 @@ def test_the_keeper_of_certificates_runs_under_its_own_account(installed: Lab) -
     assert installed.kubectl(*read).startswith("-----BEGIN CERTIFICATE-----")
     # A CA removed on purpose (README, "Certificates") takes everything it signed with it.
     lose_the_ca(installed)
-    assert keep_certificates(installed) == ["created"] + ["renewed"] * 4
+    assert keep_certificates(installed) == ["created"] + ["renewed"] * 5
 
 
 def test_the_keeper_of_certificates_cannot_make_itself_another_account(installed: Lab) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hpa_replacement.controller import LEASE_NAME as KNEESCALE_LEASE
 from kwok.lab import Lab
 from node_speed_probe.controller import LEASE_NAME
 from surgekit.kube import ApiError, Kube
@@ -36,6 +37,25 @@ RIGHTS = [
     ),
     ("surgekit-probe", "update", "coordination.k8s.io", "leases", "", NAMESPACE, "surgekit-scheduler", False),
     ("surgekit-probe", "update", "coordination.k8s.io", "leases", "", "kube-system", LEASE_NAME, False),
+    *(("surgekit-kneescale", v, "", r, "", "", "", True) for v in READ for r in ("nodes", "pods")),
+    *(("surgekit-kneescale", v, "surgekit.dev", "kneepolicies", "", "", "", True) for v in READ),
+    *(("surgekit-kneescale", v, "autoscaling", "horizontalpodautoscalers", "", "", "", True) for v in READ),
+    *(
+        ("surgekit-kneescale", v, group, resource, "scale", "shop", "", True)
+        for v in ("get", "patch")
+        for group, resource in (("apps", "deployments"), ("example.dev", "geese"))
+    ),
+    ("surgekit-kneescale", "patch", "surgekit.dev", "kneepolicies", "status", "shop", "", True),
+    ("surgekit-kneescale", "patch", "surgekit.dev", "kneepolicies", "", "shop", "", False),
+    ("surgekit-kneescale", "patch", "apps", "deployments", "", "shop", "", False),
+    ("surgekit-kneescale", "update", "autoscaling", "horizontalpodautoscalers", "", "shop", "", False),
+    ("surgekit-kneescale", "get", "", "secrets", "", NAMESPACE, "surgekit-adapter-tls", False),
+    ("surgekit-kneescale", "update", "coordination.k8s.io", "leases", "", NAMESPACE, KNEESCALE_LEASE, True),
+    ("surgekit-kneescale", "update", "coordination.k8s.io", "leases", "", NAMESPACE, LEASE_NAME, False),
+    *(("surgekit-adapter", v, "surgekit.dev", "kneepolicies", "", "", "", True) for v in READ),
+    ("surgekit-adapter", "patch", "surgekit.dev", "kneepolicies", "status", "shop", "", False),
+    ("surgekit-adapter", "create", "authorization.k8s.io", "subjectaccessreviews", "", "", "", True),
+    ("surgekit-adapter", "get", "", "secrets", "", NAMESPACE, "surgekit-adapter-tls", False),
     ("surgekit-scheduler", "create", "", "pods", "binding", "default", "", True),
     (
         "surgekit-scheduler",
@@ -51,7 +71,7 @@ RIGHTS = [
     *(
         ("surgekit-certificates", v, "", "secrets", "", NAMESPACE, s, True)
         for v in ("get", "update")
-        for s in ("surgekit-ca", "surgekit-extender-tls", "surgekit-expander-tls")
+        for s in ("surgekit-ca", "surgekit-extender-tls", "surgekit-expander-tls", "surgekit-adapter-tls")
     ),
     ("surgekit-certificates", "get", "", "secrets", "", NAMESPACE, "another", False),
     ("surgekit-certificates", "list", "", "secrets", "", NAMESPACE, "", False),

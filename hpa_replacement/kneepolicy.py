@@ -1,0 +1,175 @@
+"""A KneePolicy object as values. The CRD's schema refuses most nonsense; the rest is refused here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from hpa_replacement.policy import AtEnd, Budget, Policy, PolicyError, Search, Thresholds
+from hpa_replacement.presets import PRESETS
+from hpa_replacement.search.state import Variant
+from surgekit.modes import Mode
+
+__all__ = ["PATH", "KneePolicy", "Target", "Via", "duration_s", "read"]
+
+Json = dict[str, Any]
+PATH = "/apis/surgekit.dev/v1alpha1/kneepolicies"
+_UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)", re.ASCII)
+_DURATION = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)  # the CRD's pattern
+W = TypeVar("W", bound=StrEnum)
+
+
+class Via(StrEnum):
+    """Who carries a decision out."""
+
+    SCALE = "scale"
+    METRICS = "metrics"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class KneePolicy:
+    namespace: str
+    name: str
+    generation: int
+    target: Target
+    mode: Mode
+    paused: bool
+    via: Via
+    policy: Policy
+    preset: str
+    function: str
+    queries: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def path(self) -> str:
+        group = PATH.rpartition("/")[0]
+        return f"{group}/namespaces/{self.namespace}/kneepolicies/{self.name}"
+
+
+def read(obj: Json) -> KneePolicy:
+    """PolicyError names the field."""
+    metadata, spec = obj["metadata"], _part("spec", obj)
+    reference, metrics = _part("spec.scaleTargetRef", spec), _part("spec.metrics", spec)
+    queries = _part("spec.metrics.queries", metrics)
+    target = Target(
+        _text("spec.scaleTargetRef.apiVersion", reference),
+        _text("spec.scaleTargetRef.kind", reference),
+        metadata["namespace"],
+        _text("spec.scaleTargetRef.name", reference),
+    )
+    preset = metrics.get("preset", "http")
+    if preset not in PRESETS:
+        raise PolicyError(f"spec.metrics.preset: must be one of {', '.join(PRESETS)}, is {preset!r}")
+    paused = spec.get("paused", False)
+    if not isinstance(paused, bool):
+        raise PolicyError(f"spec.paused: must be true or false, is {paused!r}")
+    return KneePolicy(
+        metadata["namespace"],
+        metadata["name"],
+        metadata.get("generation", 0),
+        target,
+        _word("spec.mode", spec, Mode, Mode.SHADOW),
+        paused,
+        _word("spec.via", spec, Via, Via.SCALE),
+        _policy(spec),
+        preset,
+        metrics.get("function") or target.name,
+        {what: _text(f"spec.metrics.queries.{what}", queries) for what, query in queries.items() if query},
+    )
+
+
+def _policy(spec: Json) -> Policy:
+    search = _part("spec.search", spec)
+    return Policy(
+        max_replicas=_whole("spec.maxReplicas", spec),
+        min_replicas=_whole("spec.minReplicas", spec, 1),
+        interval_s=duration_s("spec.samplingInterval", spec.get("samplingInterval", "30s")),
+        thresholds=_thresholds(_part("spec.thresholds", spec)),
+        search=Search(
+            _word("spec.search.variant", search, Variant, Variant.BEST),
+            _whole("spec.search.explorationCap", search) if "explorationCap" in search else None,
+        ),
+        budget=_budget(_part("spec.budget", spec)),
+    )
+
+
+def _thresholds(thresholds: Json) -> Thresholds:
+    where, default = "spec.thresholds", Thresholds()
+    return Thresholds(
+        _number(f"{where}.throughputPerSecond", thresholds, default.throughput_per_s),
+        _number(f"{where}.errorsPerSecond", thresholds, default.errors_per_s),
+        _number(f"{where}.cpuDrop", thresholds, default.cpu_drop),
+        _number(f"{where}.latencySeconds", thresholds) if "latencySeconds" in thresholds else None,
+    )
+
+
+def _budget(budget: Json) -> Budget | None:
+    if not budget:
+        return None
+    return Budget(
+        _number("spec.budget.replicaIntervals", budget),
+        duration_s("spec.budget.window", budget.get("window")),
+        _word("spec.budget.atEnd", budget, AtEnd, AtEnd.HOLD),
+    )
+
+
+def duration_s(where: str, text: object) -> float:
+    """ "1m30s" as Go and CEL write it."""
+    if not isinstance(text, str) or not _DURATION.fullmatch(text):
+        raise PolicyError(f"{where}: must be a duration such as 30s or 1m30s, is {text!r}")
+    return sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
+
+
+# `where` is the whole path of a field; its last word is its key in the object it is read from.
+
+
+def _part(where: str, of: Json) -> Json:
+    value = of.get(where.rpartition(".")[2]) or {}
+    if not isinstance(value, dict):
+        raise PolicyError(f"{where}: must be an object, is {value!r}")
+    return value
+
+
+def _text(where: str, of: Json) -> str:
+    value = of.get(where.rpartition(".")[2])
+    if not isinstance(value, str) or not value:
+        raise PolicyError(f"{where}: must be a text, is {value!r}")
+    return value
+
+
+def _number(where: str, of: Json, default: float | None = None) -> float:
+    value = of.get(where.rpartition(".")[2], default)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise PolicyError(f"{where}: must be a number, is {value!r}")
+    return float(value)
+
+
+def _whole(where: str, of: Json, default: int | None = None) -> int:
+    value = of.get(where.rpartition(".")[2], default)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise PolicyError(f"{where}: must be a whole number, is {value!r}")
+    return value
+
+
+def _word(where: str, of: Json, words: type[W], default: W) -> W:
+    value = of.get(where.rpartition(".")[2], default)
+    try:
+        return words(value)
+    except ValueError:
+        raise PolicyError(f"{where}: must be one of {', '.join(words)}, is {value!r}") from None

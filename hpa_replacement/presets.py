@@ -1,0 +1,94 @@
+"""PromQL for the metrics of common gateways. One query answers for all functions of a preset at once.
+
+A query gives one series a function, named by the preset's labels. A function whose counters are there but did
+not move is 0; a function without counters is missing, and missing is never read as 0: hence `or 0 * ...`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+__all__ = ["CPU", "PRESETS", "Preset"]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Queries of one kind of gateway; `$window` is the sampling interval."""
+
+    throughput: str  # successful requests a second
+    latency: str  # mean seconds of a request
+    errors: str  # failed requests a second
+    samples: str  # scrapes within the window: too few of them are no picture of it
+    # The values of the labels that name a function in the results, from its namespace and name.
+    key: Callable[[str, str], Mapping[str, str]]
+
+
+def _preset(
+    requests: str, ok: str, failed: str, seconds: str, by: str, key: Callable[[str, str], Mapping[str, str]]
+) -> Preset:
+    """`requests{}` with a selector of codes put in; `seconds` is the histogram's or summary's name."""
+
+    def rate(name: str, selector: str = "") -> str:
+        return f"sum by ({by}) (rate({name}{{{selector}}}[$window]))"
+
+    return Preset(
+        throughput=f"{rate(requests, ok)} or 0 * {rate(requests)}",
+        errors=f"{rate(requests, failed)} or 0 * {rate(requests)}",
+        latency=f"{rate(seconds + '_sum')} / {rate(seconds + '_count')}",
+        samples=f"max by ({by}) (count_over_time({requests}[$window]))",
+        key=key,
+    )
+
+
+# knative.dev/serving v0.50.0, pkg/queue/sharedmain: the queue-proxy's outermost handler times a request from
+# its arrival to its end, probes left out. Its kn_serving_invocation_duration_seconds is no use: it lies
+# inside queue and timeout, so it sees neither waiting nor what was refused (503) or ran out of time (504).
+_KNATIVE = "http_server_request_duration_seconds"
+_KNATIVE_BY = "k8s_namespace_name, kn_revision_name"
+# It names its revision in target_info only. Others export target_info, too: theirs names none.
+_REVISION = (
+    f"* on (job, instance) group_left ({_KNATIVE_BY})"
+    f' max by (job, instance, {_KNATIVE_BY}) (target_info{{kn_revision_name!=""}})'
+)
+
+
+def _knative_rate(name: str, selector: str = "") -> str:
+    return f"sum by ({_KNATIVE_BY}) (rate({_KNATIVE}_{name}{{{selector}}}[$window]) {_REVISION})"
+
+
+_OK, _FAILED = (f'http_response_status_code{is_}"[23].."' for is_ in ("=~", "!~"))
+_ALL = _knative_rate("count")
+
+
+PRESETS: Mapping[str, Preset] = {
+    # gateway_function_invocation_total counts by function and code, gateway_functions_seconds times them.
+    "openfaas": _preset(
+        "gateway_function_invocation_total",
+        'code=~"2.."',
+        'code!~"2.."',
+        "gateway_functions_seconds",
+        "function_name",
+        lambda namespace, function: {"function_name": f"{function}.{namespace}"},
+    ),
+    "knative": Preset(
+        throughput=f"{_knative_rate('count', _OK)} or 0 * {_ALL}",
+        errors=f"{_knative_rate('count', _FAILED)} or 0 * {_ALL}",
+        # Of the successful: a full queue refuses at once, which is not fast service.
+        latency=f"{_knative_rate('sum', _OK)} / ({_knative_rate('count', _OK)} > 0)"
+        f" or {_knative_rate('sum')} / {_ALL}",
+        samples=f"max by ({_KNATIVE_BY}) (count_over_time({_KNATIVE}_count[$window]) {_REVISION})",
+        key=lambda namespace, revision: {"k8s_namespace_name": namespace, "kn_revision_name": revision},
+    ),
+    # What instrumented services and many proxies export; `service` as the Prometheus operator labels it.
+    "http": _preset(
+        "http_requests_total",
+        'code=~"[23].."',
+        'code!~"[23].."',
+        "http_request_duration_seconds",
+        "namespace, service",
+        lambda namespace, function: {"namespace": namespace, "service": function},
+    ),
+}
+# Of the kubelet's resource metrics (or cAdvisor's): cores by pod, whoever the gateway is.
+CPU = 'sum by (namespace, pod) (rate(container_cpu_usage_seconds_total{container!=""}[$window]))'

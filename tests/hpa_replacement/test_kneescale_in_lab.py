@@ -1,0 +1,201 @@
+"""The controller under its own account: real API server, real Prometheus, live traffic at factor 4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kwok import parts, prometheus
+from kwok.binaries import PROMETHEUS, Binaries
+from kwok.errors import BinariesError, LabError
+from kwok.lab import Lab
+from kwok.ports import answers_ready
+from kwok.traffic import haproxy
+from kwok.traffic.functions import CLUSTER, FUNCTIONS
+from kwok.traffic.live import Traffic, add_function_nodes, start_traffic
+from kwok.traffic.network import why_no_namespace
+from surgekit.kube import ApiError
+
+pytestmark = pytest.mark.lab
+
+FUNCTION = FUNCTIONS["float-operation"]
+CAPACITY = CLUSTER.capacity(FUNCTION.cpu_cores)
+ENFORCED, SHADOWED, WITH_HPA = "enforced", "shadowed", "with-hpa"
+CLIENTS, REPLICAS = 20, 3  # of those that must not change
+INTERVAL = "5s"
+# The knee for 20 clients is near 40 (kwok.traffic.true_knee); few short samples at factor 4 find it roughly.
+NEAR_THE_KNEE = range(20, 71)
+
+
+@pytest.fixture(scope="module")
+def _able(binaries: Binaries) -> None:
+    if reason := why_no_namespace():
+        pytest.skip(reason)
+    try:
+        haproxy.find_haproxy()
+        binaries.directory(PROMETHEUS)
+    except (LabError, BinariesError) as error:
+        pytest.skip(str(error))
+
+
+class Running:
+    """The lab with everything in it."""
+
+    def __init__(self, lab: Lab, traffic: Traffic) -> None:
+        self.lab, self.traffic, self.kube = lab, traffic, lab.kube
+        process = prometheus.start(lab, {"gateway": [f"127.0.0.1:{traffic.gateway_metrics_port}"]})
+        assert process.port
+        self.prometheus_port = process.port
+        cmdline = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        self._prometheus_argv = [word.decode() for word in cmdline.split(b"\0") if word]
+        self.start_controller()
+
+    def start_controller(self) -> None:
+        url = f"http://127.0.0.1:{self.prometheus_port}"
+        settings = {"prometheus_url": url, "prometheus_timeout_s": 1.0, "scrape_interval_s": 1.0}
+        parts.start_kneescale(self.lab, settings)
+
+    def start_prometheus_again(self) -> None:
+        port = self.prometheus_port
+        self.lab.start(
+            prometheus.PROMETHEUS,
+            self._prometheus_argv,
+            ready=lambda: answers_ready(port, "/-/ready"),
+            port=port,
+        )
+
+    def create_policy(self, namespace: str, name: str, kind: str = "Deployment", **spec: Any) -> None:
+        body = {
+            "apiVersion": "surgekit.dev/v1alpha1",
+            "kind": "KneePolicy",
+            "metadata": {"name": name},
+            "spec": {
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": kind, "name": FUNCTION.name},
+                "mode": "enforce",
+                "maxReplicas": CAPACITY,
+                "samplingInterval": INTERVAL,
+                "metrics": {"preset": "openfaas"},
+            }
+            | spec,
+        }
+        self.kube.create(f"/apis/surgekit.dev/v1alpha1/namespaces/{namespace}/kneepolicies", body)
+
+    def status(self, namespace: str, name: str = "float") -> dict[str, Any]:
+        path = f"/apis/surgekit.dev/v1alpha1/namespaces/{namespace}/kneepolicies/{name}"
+        found: dict[str, Any] = self.kube.get(path).get("status") or {}
+        return found
+
+    def condition(self, namespace: str, name: str = "float") -> tuple[str, str, str]:
+        for condition in self.status(namespace, name).get("conditions") or ():
+            return condition["status"], condition["reason"], condition["message"]
+        return "", "", ""
+
+    def replicas(self, namespace: str) -> int:
+        path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{FUNCTION.name}/scale"
+        return int(self.kube.get(path)["spec"].get("replicas", 0))
+
+    def points(self) -> list[list[float]]:
+        """Of the search under way."""
+        found: list[list[float]] = (self.status(ENFORCED).get("search") or {}).get("points") or []
+        return found
+
+
+@pytest.fixture(scope="module")
+def running(binaries: Binaries, _able: None) -> Iterator[Running]:
+    with Lab.temporary("knee", instant_pods=True, time_factor=4) as lab:
+        parts.install(lab)
+        parts.install_kneescale(lab)
+        selectors = {
+            namespace: add_function_nodes(lab, f"nodes-of-{namespace}")
+            for namespace in (ENFORCED, SHADOWED, WITH_HPA)
+        }
+        lab.start_scheduler()
+        traffic = start_traffic(lab, {FUNCTION.name: FUNCTION}, namespaces=list(selectors))
+        for namespace, selector in selectors.items():
+            count = 1 if namespace == ENFORCED else REPLICAS
+            traffic.clients(traffic.deploy(FUNCTION.name, namespace, count, selector), CLIENTS)
+        running = Running(lab, traffic)
+        lab.wait_for(lambda: _served(lab), "the CRD")
+        lab.kube.create(
+            f"/apis/autoscaling/v2/namespaces/{WITH_HPA}/horizontalpodautoscalers",
+            {
+                "metadata": {"name": "by-cpu"},
+                "spec": {
+                    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": FUNCTION.name},
+                    "minReplicas": 1,
+                    "maxReplicas": 10,
+                },
+            },
+        )
+        running.create_policy(WITH_HPA, "float")
+        running.create_policy(SHADOWED, "float", mode="shadow")
+        running.create_policy(SHADOWED, "no-scale", kind="DaemonSet")
+        running.create_policy(ENFORCED, "float")
+        yield running
+
+
+def _served(lab: Lab) -> bool:
+    try:
+        lab.kube.get("/apis/surgekit.dev/v1alpha1/kneepolicies")
+    except ApiError:
+        return False
+    return True
+
+
+def test_a_controller_killed_in_a_search_goes_on_and_finds_the_knee(running: Running) -> None:
+    lab = running.lab
+    lab.wait_for(lambda: len(running.points()) >= 2, "a search with two points", 60)
+    lab.kill("kneescale")
+    before = running.points()
+    running.start_controller()
+    lab.wait_for(lambda: running.points() != before, "the next point", 60)
+    found = running.status(ENFORCED)
+    if "search" in found:  # else it was the last one
+        assert found["search"]["points"][: len(before)] == before
+    lab.wait_for(lambda: running.condition(ENFORCED)[1] == "AtKnee", "the knee", 90)
+    status = running.status(ENFORCED)
+    assert running.replicas(ENFORCED) in NEAR_THE_KNEE, status
+    assert status["observedGeneration"] == 1
+    assert {knee["inferred"] for knee in status["knownKnees"]} == {True, False}
+    assert status["lastSample"]["capacity"] == CAPACITY
+    # Nominal 1 s of service: at factor 4 a replica serves 4 requests a second.
+    assert status["lastSample"]["throughputPerSecond"] > 4 * REPLICAS
+
+
+def test_shadow_decides_and_changes_nothing(running: Running) -> None:
+    _, reason, message = running.condition(SHADOWED)
+    assert reason == "Searching"
+    assert "not carried out: shadow" in message
+    assert running.status(SHADOWED)["targetReplicas"] != REPLICAS
+    assert running.replicas(SHADOWED) == REPLICAS
+
+
+def test_a_target_that_an_hpa_scales_is_refused(running: Running) -> None:
+    status, reason, message = running.condition(WITH_HPA)
+    assert (status, reason) == ("False", "AnotherAutoscaler")
+    assert message.startswith(f"HorizontalPodAutoscaler by-cpu scales Deployment {FUNCTION.name}")
+    assert running.replicas(WITH_HPA) == REPLICAS
+
+
+def test_a_target_without_scale_is_said(running: Running) -> None:
+    status, reason, message = running.condition(SHADOWED, "no-scale")
+    assert (status, reason) == ("False", "TargetNotScalable")
+    assert message == "scaleTargetRef.kind: DaemonSet has no scale subresource"
+
+
+def test_without_prometheus_replicas_stay(running: Running) -> None:
+    lab, before = running.lab, running.replicas(ENFORCED)
+    lab.kill(prometheus.PROMETHEUS)
+    lab.wait_for(lambda: running.condition(ENFORCED)[:2] == ("False", "NoData"), "NoData", 30)
+    assert "does not answer" in running.condition(ENFORCED)[2]
+    decided = running.status(ENFORCED)["decidedAt"]
+    lab.wait_for(lambda: running.status(ENFORCED)["decidedAt"] > decided, "decidedAt is renewed", 30)
+    assert running.replicas(ENFORCED) == before
+    known = running.status(ENFORCED)["knownKnees"]
+    assert known
+    running.start_prometheus_again()
+    lab.wait_for(lambda: running.condition(ENFORCED)[0] == "True", "a decision", 60)
+    assert running.replicas(ENFORCED) in NEAR_THE_KNEE

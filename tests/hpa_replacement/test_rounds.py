@@ -1,0 +1,394 @@
+"""Rounds over a small world: who is decided for, what is carried out and written, what stays as it is."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from hpa_replacement.adapter.table import read_policy
+from hpa_replacement.adapter.values import Limits, withheld
+from surgekit.kube import ApiError
+from tests.hpa_replacement.builders import World, hpa, kneepolicy
+
+
+def decided_at_s(status: dict[str, Any]) -> float:
+    return datetime.fromisoformat(status["decidedAt"]).timestamp()
+
+
+def exported(world: World, name: str, **labels: str) -> float | None:
+    return world.metrics.registry.get_sample_value(f"surgekit_kneescale_{name}", labels)
+
+
+# The curve's knee for 20 clients and 40 replicas (or less), give or take.
+KNEE = range(10, 28)
+
+
+def at_the_knee(world: World, name: str = "web") -> bool:
+    return world.replicas[name] in KNEE and world.condition(name)[1] == "AtKnee"
+
+
+def test_a_policy_brings_its_target_to_the_knee() -> None:
+    world = World()
+    world.add(kneepolicy())
+    rounds = world.rounds()
+    reasons = []
+    for _ in range(15):
+        world.go(rounds)
+        reasons.append(world.condition()[1])
+    assert at_the_knee(world), (world.replicas, world.condition())
+    assert reasons[0] == "Searching"
+    assert reasons[-1] == "AtKnee"
+    status = world.status()
+    assert status["targetReplicas"] == status["replicas"] == world.replicas["web"]
+    assert status["knownKnees"]
+    assert "search" not in status
+    assert status["lastSample"]["capacity"] == 40
+    assert exported(world, "changes_total") == len(world.scaled())
+    assert exported(world, "policies", reason="AtKnee") == 1
+    assert exported(world, "policies", reason="Searching") == 0, "reasons nobody has any more are 0"
+
+
+def test_a_restart_in_the_middle_of_a_search_goes_on_where_it_was() -> None:
+    """After every interval another leader; the same decisions as one leader makes."""
+    worlds = World(), World()
+    for world in worlds:
+        world.add(kneepolicy())
+    steady = worlds[0].rounds()
+    for _ in range(15):
+        worlds[0].go(steady)
+        worlds[1].go(worlds[1].rounds())
+        searches = [world.status().get("search") for world in worlds]
+        assert searches[0] == searches[1]
+    assert worlds[0].scaled() == worlds[1].scaled()
+    assert at_the_knee(worlds[1])
+
+
+@pytest.mark.parametrize("mode", ["shadow", "enforce"])
+def test_shadow_decides_and_changes_nothing(mode: str) -> None:
+    world = World(web=3)
+    world.add(kneepolicy(mode="shadow"))
+    rounds = world.rounds()
+    world.go(rounds, 10)
+    assert world.scaled() == []
+    assert world.condition()[1] == "Searching"
+    assert "not carried out: shadow" in world.condition()[2]
+    assert world.status()["targetReplicas"] != 3
+    if mode == "enforce":
+        # Nothing was learnt from replicas that were asked for in vain.
+        assert not world.status()["knownKnees"]
+        world.edit("web", mode="enforce")
+        world.go(rounds, 15)
+        assert at_the_knee(world)
+
+
+def test_off_and_paused_are_said_and_nothing_is_asked() -> None:
+    world = World(web=1, shop=1)
+    world.add(kneepolicy(mode="off"), kneepolicy("shop", paused=True))
+    rounds = world.rounds()
+    world.go(rounds, 3)
+    assert world.condition("web") == ("False", "Off", "spec.mode is off")
+    assert world.condition("shop") == ("False", "Paused", "spec.paused is true")
+    assert world.queries == []
+    assert len(world.patches) == 2, "said once"
+    world.edit("shop", paused=False)
+    world.go(rounds, 15)
+    assert at_the_knee(world, "shop")
+
+
+def test_a_policy_that_makes_no_sense_says_so_and_harms_nobody() -> None:
+    world = World(web=1, shop=1)
+    world.add(kneepolicy(minReplicas=50), kneepolicy("shop"))
+    rounds = world.rounds()
+    world.refusals["/web/status"] = ApiError(500, "InternalError", "a moment")
+    world.go(rounds)
+    assert "conditions" not in world.status("web")
+    world.refusals.clear()
+    world.go(rounds, 15)
+    why = "spec.maxReplicas: must be at least spec.minReplicas (50), is 40"
+    assert world.condition("web") == ("False", "InvalidPolicy", why)
+    assert at_the_knee(world, "shop")
+    world.edit("web", minReplicas=1)
+    world.go(rounds)
+    assert world.condition("web")[1] == "Searching"
+
+
+def test_of_two_policies_on_one_target_the_older_decides() -> None:
+    world = World()
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    older, newer = kneepolicy("older", scaleTargetRef=target), kneepolicy("newer", scaleTargetRef=target)
+    older["metadata"]["creationTimestamp"] = "2025-01-01T00:00:00Z"
+    world.add(newer, older)
+    world.go(rounds := world.rounds())
+    assert world.condition("older")[1] == "Searching"
+    assert world.condition("newer") == (
+        "False",
+        "AnotherAutoscaler",
+        "KneePolicy shop/older scales Deployment web",
+    )
+    world.edit("older", mode="off")  # it scales nothing any more
+    world.go(rounds)
+    assert world.condition("newer")[1] == "Searching"
+
+
+def test_an_hpa_on_the_same_target_is_refused_for_scale() -> None:
+    world = World(web=3)
+    world.add(kneepolicy())
+    world.set_hpas(hpa("by-cpu", "web"), hpa("other", "elsewhere"))
+    rounds = world.rounds()
+    world.go(rounds, 3)
+    status, reason, message = world.condition()
+    assert (status, reason) == ("False", "AnotherAutoscaler")
+    assert message.startswith("HorizontalPodAutoscaler by-cpu scales Deployment web; remove it, or let it")
+    assert world.scaled() == []
+    world.edit("web", mode="shadow")
+    world.go(rounds)
+    assert world.condition()[1] == "Searching", "beside an HPA shadow is how to try it out"
+    assert "HorizontalPodAutoscaler by-cpu" in world.condition()[2]
+    world.edit("web", mode="enforce")
+    world.set_hpas(hpa("by-cpu", "web", "other.dev/v1"))
+    world.go(rounds)
+    assert world.scaled(), "an HPA of another group's Deployment is none of ours"
+
+
+def test_via_metrics_leaves_scaling_to_the_hpa() -> None:
+    world = World()
+    world.add(kneepolicy(via="metrics"))
+    rounds = world.rounds()
+    world.go(rounds, 10)
+    assert "no HorizontalPodAutoscaler scales Deployment web" in world.condition()[2]
+    assert not world.status()["knownKnees"], "without an HPA nothing is measured, so nothing learnt"
+    world.set_hpas(hpa("follows", "web"))
+    for _ in range(15):
+        world.go(rounds)
+        world.scale("web", world.status()["targetReplicas"])
+    assert world.scaled() == []
+    assert at_the_knee(world)
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        (("apps/v1", "DaemonSet", "web"), "scaleTargetRef.kind: DaemonSet has no scale subresource"),
+        (("apps/v1", "Deploymint", "web"), "scaleTargetRef.kind: apps/v1 has no 'Deploymint'"),
+        (("apps/v2", "Deployment", "web"), "scaleTargetRef.apiVersion: 'apps/v2' is not served"),
+        (("apps/v1", "Deployment", "gone"), "there is no Deployment gone in shop"),
+    ],
+)
+def test_a_target_that_cannot_be_scaled(target: tuple[str, str, str], why: str) -> None:
+    world = World()
+    world.add(kneepolicy(scaleTargetRef=dict(zip(("apiVersion", "kind", "name"), target, strict=True))))
+    world.go(world.rounds())
+    assert world.condition() == ("False", "TargetNotScalable", why)
+
+
+def test_a_scale_that_is_forbidden_is_said_and_tried_again() -> None:
+    world = World()
+    world.add(kneepolicy())
+    rounds = world.rounds()
+    world.before_patch = lambda path: (
+        world.refusals.update({"/scale": ApiError(403, "Forbidden", "cannot patch deployments/scale")})
+        if path.endswith("/scale")
+        else world.refusals.clear()
+    )
+    world.go(rounds, 2)
+    status, reason, message = world.condition()
+    assert (status, reason) == ("False", "TargetNotScalable")
+    assert "forbidden to us: cannot patch deployments/scale" in message
+    assert exported(world, "failures_total", what="scale") == 2
+    world.before_patch = lambda path: None
+    world.refusals.clear()
+    world.go(rounds, 15)
+    assert at_the_knee(world)
+
+
+def test_while_prometheus_is_down_replicas_stay_and_the_target_stays_fresh() -> None:
+    """For an hour; the metrics adapter serves only what was decided within the last intervals."""
+    world = World()
+    world.add(kneepolicy())
+    rounds = world.rounds()
+    world.go(rounds, 15)
+    before, scaled, known = world.replicas["web"], world.scaled(), world.status()["knownKnees"]
+    world.down = True
+    for _ in range(120):
+        world.go(rounds)
+        assert decided_at_s(world.status()) == pytest.approx(world.now_s, abs=0.001)
+    assert world.condition()[:2] == ("False", "NoData")
+    assert "does not answer" in world.condition()[2]
+    assert world.status()["targetReplicas"] == before
+    world.down = False
+    world.go(rounds, 2)
+    assert world.condition()[1] == "AtKnee"
+    assert (world.replicas["web"], world.scaled(), world.status()["knownKnees"]) == (before, scaled, known)
+
+
+def test_the_adapter_serves_what_a_round_wrote() -> None:
+    world = World()
+    world.add(kneepolicy(via="metrics"))
+    world.set_hpas(hpa("follows", "web"))
+    rounds = world.rounds()
+    world.go(rounds)
+    limits = Limits(max_age_intervals=5.0, max_input_age_s=60.0)
+    facts = read_policy(world.policies["web"])
+    assert withheld(facts, world.now_s + 60, limits) == ""
+    assert facts.target_replicas == world.status()["targetReplicas"]
+    world.edit("web", maxReplicas=30)
+    assert "has not read the change yet" in withheld(read_policy(world.policies["web"]), world.now_s, limits)
+    rounds.round(world.now_s + 1.0)  # a change is answered within its interval
+    assert withheld(read_policy(world.policies["web"]), world.now_s, limits) == ""
+
+
+def test_every_interval_is_answered_once_and_nothing_in_between() -> None:
+    world = World()
+    world.add(kneepolicy(mode="shadow"))
+    rounds = world.rounds()
+    for _ in range(3):
+        world.go(rounds)
+        written = len(world.patches)
+        assert rounds.round(world.now_s + 0.5) == 1.0
+        assert rounds.round(world.now_s + 28.5) == pytest.approx(0.5)
+        assert len(world.patches) == written
+        assert world.status()["observedGeneration"] == 1
+    assert len(world.patches) == 3, "decidedAt is renewed also when nothing changes"
+
+
+@pytest.mark.parametrize("jump_s", [-7200.0, 7200.0])
+def test_a_clock_that_jumps_costs_one_interval(jump_s: float) -> None:
+    world = World()
+    world.add(kneepolicy())
+    rounds = world.rounds()
+    world.go(rounds, 15)
+    before = world.replicas["web"]
+    world.now_s += jump_s
+    if jump_s < 0:
+        world.source._state._pods.clear()  # seen before the clock was wrong
+        world.source._state._by_label.clear()
+        world.scale("web", before)
+    world.go(rounds)
+    assert world.condition()[:2] == ("False", "Undecided")
+    assert "the clock went from" in world.condition()[2]
+    world.go(rounds)
+    assert world.condition()[1] in ("AtKnee", "Holding")
+    assert world.replicas["web"] == before
+
+
+@pytest.mark.parametrize("when", ["before the round", "while it looks"])
+def test_a_lease_lost_writes_nothing(when: str) -> None:
+    world = World()
+    world.add(kneepolicy())
+    rounds = world.rounds()
+    world.go(rounds, 3)
+    patches = list(world.patches)
+    if when == "before the round":
+        world.leads = False
+    else:
+        values = world.values
+
+        def lose(query: str, at_s: float) -> Any:
+            world.leads = False
+            return values(query, at_s)
+
+        world.values = lose  # type: ignore[method-assign]
+    world.go(rounds, 2)
+    assert world.patches == patches
+
+
+def test_a_policy_made_again_under_its_name_starts_anew() -> None:
+    world = World()
+    world.add(kneepolicy())
+    rounds = world.rounds()
+    world.go(rounds, 15)
+    assert world.status()["knownKnees"]
+    world.remove("web")
+    world.go(rounds)
+    world.add(kneepolicy())
+    rounds.round(world.now_s + 1.0)  # within the interval the other was answered in
+    assert not world.status()["knownKnees"]
+    assert world.condition()[1] == "Searching"
+
+
+def test_a_policy_replaced_while_it_is_decided_on_is_left_alone() -> None:
+    world = World()
+    world.add(kneepolicy())
+    rounds = world.rounds()
+    world.go(rounds)
+    again = kneepolicy()
+    world.before_patch = lambda path: world.policies.update(web=again) if path.endswith("/status") else None
+    world.go(rounds)
+    assert "status" not in again
+    assert exported(world, "failures_total", what="status") == 1
+
+
+def test_a_status_somebody_else_wrote_is_forgotten() -> None:
+    world = World()
+    policy = kneepolicy()
+    policy["status"] = {"knownKnees": [{"replicas": "all"}], "scaling": {"asked": 1e9}, "search": {"x": 1}}
+    world.add(policy)
+    world.go(world.rounds(), 15)
+    assert at_the_knee(world)
+
+
+@pytest.mark.parametrize(
+    ("why", "reason"), [("no capacity", "Undecided"), ("no pods", "NoData"), ("stopped", "NoData")]
+)
+def test_in_doubt_replicas_stay(why: str, reason: str) -> None:
+    world = World(web=5)
+    world.add(kneepolicy(minReplicas=2))
+    if why == "no capacity":
+        world._feed("nodes", [])
+        pods = world.source._state._pods
+        for uid in list(pods)[1:]:
+            world.source._state._forget(uid)
+    elif why == "no pods":
+        world._feed("pods", [])
+    else:
+        world.scale("web", 0)
+    world.go(world.rounds(), 3)
+    assert world.condition()[:2] == ("False", reason)
+    assert world.scaled() == []
+
+
+def test_when_the_load_is_gone_replicas_go() -> None:
+    world = World()
+    world.add(kneepolicy(minReplicas=2))
+    rounds = world.rounds()
+    world.go(rounds, 15)
+    assert at_the_knee(world)
+    world.clients = 0
+    world.go(rounds, 12)  # loads of the last ten intervals may come back
+    assert world.replicas["web"] == 2
+
+
+@pytest.mark.parametrize(("at_end", "replicas"), [("hold", 1), ("stop", 0)])
+def test_a_budget_that_is_spent(at_end: str, replicas: int) -> None:
+    world = World(web=10)
+    world.add(
+        kneepolicy(
+            search={"variant": "paper"}, budget={"replicaIntervals": 25, "window": "1h", "atEnd": at_end}
+        )
+    )
+    rounds = world.rounds()
+    world.go(rounds, 6)
+    assert world.condition()[:2] == ("True", "BudgetSpent")
+    assert world.replicas["web"] == replicas
+    assert world.status()["budget"]["spent"] >= 25
+    world.now_s += 3600 - 10 * 30
+    world.go(rounds, 12)  # the window's clock went on: a new budget
+    assert world.replicas["web"] >= 1
+
+
+def test_a_fault_of_ours_in_one_policy_is_not_the_others() -> None:
+    world = World(web=1, shop=1)
+    world.add(kneepolicy(), kneepolicy("shop"))
+    replicas = world.source.replicas
+
+    def faulty(namespace: str, selector: dict[str, str]) -> Any:
+        if selector == {"app": "web"}:
+            raise ZeroDivisionError("oops")
+        return replicas(namespace, selector)
+
+    world.source.replicas = faulty  # type: ignore[method-assign]
+    world.go(world.rounds())
+    assert world.condition("web")[:2] == ("False", "Failed")
+    assert world.condition("shop")[1] == "Searching"
