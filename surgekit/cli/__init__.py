@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 
 __all__ = ["app", "main"]
 
-_COMMANDS = ("demo", "lab", "serve", "explain", "bench", "fcma", "certificates")
+_COMMANDS = ("demo", "lab", "serve", "explain", "bench", "fcma", "certificates", "metrics-api")
 
 
 class _Commands(TyperGroup):
@@ -30,7 +30,7 @@ class _Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  # click decides the signature
         if cmd_name not in _COMMANDS:
             return None
-        module_name = f"{__name__}.{cmd_name}"
+        module_name = f"{__name__}.{cmd_name.replace('-', '_')}"
         try:
             module = importlib.import_module(module_name)
         except ModuleNotFoundError as error:
@@ -67,8 +67,14 @@ def _expected() -> tuple[type[Exception], ...]:
     """Errors whose message is for the user; everything else is a bug and shows its traceback."""
     # Imported only when something went wrong.
     from cluster_autoscaler_hook.model import InfeasibleProblem, InvalidProblem
+    from hpa_replacement.adapter.registration import AnothersApi
+    from hpa_replacement.explanation import NothingToExplain
+    from hpa_replacement.policy import PolicyError
     from kwok.errors import LabError
     from surgekit.kube import ApiError, KubeUnreachable
     from surgekit.settings import SettingsError
 
-    return (LabError, ApiError, KubeUnreachable, SettingsError, InvalidProblem, InfeasibleProblem)
+    return (
+        LabError, ApiError, KubeUnreachable, SettingsError, InvalidProblem, InfeasibleProblem,
+        AnothersApi, NothingToExplain, PolicyError,
+    )  # fmt: skip

@@ -151,6 +151,80 @@ def nodes(
     show(figures, json_file)
 
 
+@app.command()
+def kneescale(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Within 20 minutes: one round, a quarter of the dynamic load.")
+    ] = False,
+    arm: Annotated[list[str] | None, typer.Option(help="Only these arms; gains are of `ours`.")] = None,
+    load: Annotated[
+        Literal["stationary", "dynamic"] | None, typer.Option(help="Only this one; default: both.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Of the stationary load, or of --load.")] = 3,
+    time_factor: Annotated[
+        float, typer.Option(min=1.0, max=4.0, help="All loops run this many times as fast.")
+    ] = 4.0,
+    at_once: Annotated[int, typer.Option(min=1, help="Arms that are played side by side.")] = 3,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of an Azure trace sample; default: the extract shipped.")
+    ] = None,
+    simulated: Annotated[
+        bool, typer.Option("--simulated", help="In virtual time: no lab, the HPA as its formula.")
+    ] = False,
+    grid: Annotated[
+        bool, typer.Option("--grid", help="With --simulated: also functions with other parameters.")
+    ] = False,
+    json_file: JsonFile = None,
+    plots: Annotated[Path | None, typer.Option(help="Write pictures into this folder.")] = None,
+) -> None:
+    """Cumulative performance under a replica budget: ours, the paper's, other searches, the HPA, OpenFaaS."""
+    from surgekit.cli import bench_kneescale
+
+    if grid and not simulated:
+        raise typer.BadParameter("only with --simulated", param_hint="--grid")
+    plan = bench_kneescale.plan_of(
+        quick, arm or [], load, rounds, 1.0 if simulated else time_factor, at_once, data
+    )
+    say = progress()
+    found = (
+        bench_kneescale.simulate(plan, grid, say) if simulated else bench_kneescale.play(plan, json_file, say)
+    )
+    if plots:
+        from kwok.kneescale.pictures import draw_all
+
+        say(f"{len(draw_all(found['played'], plan, plots))} pictures in {plots}")
+    bench_kneescale.show(found, json_file)
+
+
+@app.command()
+def adapter(
+    policies: Annotated[int, typer.Option(min=1, help="KneePolicies that feed the metric.")] = 1000,
+    namespaces: Annotated[int, typer.Option(min=1, help="They are spread over so many.")] = 10,
+    requests: Annotated[int, typer.Option(min=1000, help="Of each way to ask.")] = 5000,
+    quick: Annotated[bool, typer.Option("--quick", help="A thousand requests.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """How long a metric GET of the adapter takes, asked directly and through the API server."""
+    from surgekit.cli.bench_adapter import run
+
+    figures = run(policies, namespaces, 1000 if quick else requests, progress())
+    flat = {f"{way}.{key}": value for way, times in figures["ways"].items() for key, value in times.items()}
+    show(figures | flat, json_file)
+
+
+@app.command()
+def monitor(
+    functions: Annotated[int, typer.Option(min=1, help="Functions read at once.")] = 1000,
+    pods: Annotated[int, typer.Option(min=1, help="Of each function, for their CPU usage.")] = 10,
+    rounds: Annotated[int, typer.Option(min=1, help="How often they are read.")] = 20,
+    json_file: JsonFile = None,
+) -> None:
+    """How long reading all functions from Prometheus takes, with Prometheus on the same single core."""
+    from surgekit.cli.bench_monitor import run
+
+    show(run(functions, pods, rounds, progress()), json_file)
+
+
 def progress() -> Callable[[str], None]:
     """Says on standard error how far a long run is, and when."""
     console, started_s = Console(stderr=True, highlight=False, soft_wrap=True), time.monotonic()

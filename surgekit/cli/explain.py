@@ -15,6 +15,7 @@ from rich.table import Table
 
 from kwok.errors import LabError
 from surgekit import mutual_tls
+from surgekit.cli.json_file import JsonFile
 
 __all__ = ["app", "show_placement"]
 
@@ -66,6 +67,28 @@ def nodes(
 
         kubeconfig = Lab.open(lab).kubeconfig
     explain_nodes(Kube.connect(kubeconfig), load(Settings, settings), as_json)
+
+
+@app.command()
+def scale(
+    name: Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The KneePolicy.")],
+    lab: Annotated[str | None, typer.Option(help="Look at this lab.")] = None,
+    kubeconfig: Annotated[Path | None, typer.Option(help="Look at this cluster.")] = None,
+    json_file: JsonFile = None,
+    plot: Annotated[Path | None, typer.Option(help="Write a picture of the search there (PNG).")] = None,
+) -> None:
+    """Why this many replicas: the last sample, the decision, the budget, knees known, the search."""
+    from surgekit.cli.explain_scale import explain_scale
+    from surgekit.kube import Kube
+
+    if name.count("/") != 1:
+        raise typer.BadParameter("expected NAMESPACE/NAME", param_hint="name")
+    if lab is not None:
+        from kwok.lab import Lab
+
+        kubeconfig = Lab.open(lab).kubeconfig
+    namespace, _, policy = name.partition("/")
+    explain_scale(Kube.connect(kubeconfig), namespace, policy, json_file, plot)
 
 
 def _ask(name: str, lab: str, urls: list[str] | None, certificates: Path | None) -> dict[str, Any]:

@@ -1,0 +1,69 @@
+"""`surgekit bench kneescale`: which comparison is played, and its figures as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from kwok.kneescale.figures import figures
+from kwok.kneescale.plan import ARMS, DYNAMIC, LOADS, STATIONARY, Plan
+from surgekit.cli.json_file import write_json
+
+__all__ = ["partial_of", "plan_of", "play", "show", "simulate"]
+
+
+def plan_of(
+    quick: bool,
+    arms: Sequence[str],
+    load: str | None,
+    rounds: int,
+    time_factor: float,
+    at_once: int,
+    data: Path | None,
+) -> Plan:
+    if quick:
+        return Plan.quick(time_factor, data)
+    played = {STATIONARY: rounds, DYNAMIC: 1} if load is None else {LOADS[load]: rounds}
+    return Plan.of(played, arms or ARMS, at_once, time_factor, data)
+
+
+def partial_of(json_file: Path | None) -> Path | None:
+    """Where a run leaves what it has, so that the same command goes on after an interruption."""
+    return None if json_file is None or str(json_file) == "-" else json_file.with_suffix(".partial.jsonl")
+
+
+def play(plan: Plan, json_file: Path | None, say: Callable[[str], None]) -> dict[str, Any]:
+    from kwok.kneescale.bench import run
+
+    partial = partial_of(json_file)
+    say(f"{plan.minutes:.0f} minutes of load if nothing of it was played before")
+    if partial:
+        say(f"each batch that ends is kept in {partial}; the same command goes on from there")
+    return run(plan, partial, say)
+
+
+def simulate(plan: Plan, grid: bool, say: Callable[[str], None]) -> dict[str, Any]:
+    from kwok.kneescale import simulated
+    from surgekit.cli.bench_kneescale_simulated import scaler_of
+
+    return figures(simulated.run(plan, simulated.functions_of(grid), scaler_of, say), plan)
+
+
+def show(found: Mapping[str, Any], json_file: Path | None) -> None:
+    if write_json(dict(found), json_file):
+        return
+    console = Console()
+    for load, gains in found["gain_over"].items():
+        functions = list(dict.fromkeys(f for gain in gains.values() for f in gain["by_function"]))
+        few = functions if len(functions) <= 5 else []
+        table = Table("ours over", "mean", "best", "worst", *few, title=f"{load}: cumulative performance")
+        for arm, gain in gains.items():
+            each = gain["by_function"]
+            shares = (gain["mean"], gain["best"], min(each.values()), *(each.get(f) for f in few))
+            table.add_row(arm, *("-" if share is None else f"{share:+.1%}" for share in shares))
+        console.print(table)
+    console.print(f"samples a search: mean {found['samples_mean']}, most {found['samples_max']}")
