@@ -66,11 +66,16 @@ class Explanation:
 
 
 def explain(obj: Json, now_s: float) -> Explanation:
-    """`obj` is a KneePolicy. PolicyError, ValueError: its spec or status cannot be read."""
+    """`obj` is a KneePolicy. PolicyError: its spec cannot be read."""
     policy, status = kneepolicy.read(obj), obj.get("status") or {}
     if not status.get("decidedAt"):
         raise NothingToExplain(_not_yet(policy, status))
-    state = read_state(status)
+    try:
+        state = read_state(status)
+    except ValueError as error:
+        raise NothingToExplain(
+            f"{policy.key}: {error}. The controller begins anew from such a status; is it of another version?"
+        ) from error
     sample, search = status.get("lastSample"), state.search
     left, right = _range(policy, search, sample)
     points = search.points if search else state.evidence

@@ -16,8 +16,9 @@ from hpa_replacement.search.load import TOO_FAR, load_of
 
 __all__ = ["confirmed", "covers", "knee_for", "learn"]
 
-# Loads, as multiples of the one searched at, whose knees are inferred.
-_FACTORS = tuple(float(f) for f in np.geomspace(1 / TOO_FAR, TOO_FAR, 7))
+# Loads, as multiples of the one searched at, whose knees are inferred. Short of TOO_FAR: the loads of single
+# points scatter, and at the very end of what can be moved most of them would be left out.
+_FACTORS = tuple(float(f) for f in np.geomspace(1 / (0.8 * TOO_FAR), 0.8 * TOO_FAR, 7))
 
 
 def learn(known: Sequence[KnownKnee], search: SearchState, found: KnownKnee) -> tuple[KnownKnee, ...]:

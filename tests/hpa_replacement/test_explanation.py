@@ -98,6 +98,15 @@ def test_no_decision_yet() -> None:
         explain(obj, NOW_S)
 
 
+def test_a_status_as_the_api_server_keeps_it_without_what_was_none() -> None:
+    obj = policy(searching(POINTS))
+    del obj["status"]["search"]["enough"]
+    assert explain(obj, NOW_S).points == POINTS
+    del obj["status"]["search"]["left"]
+    with pytest.raises(NothingToExplain, match=r"shop/cart: status cannot be read: .*left"):
+        explain(obj, NOW_S)
+
+
 def test_a_policy_that_makes_no_sense() -> None:
     with pytest.raises(PolicyError, match=r"spec\.maxReplicas"):
         explain(policy(State(), minReplicas=200), NOW_S)
