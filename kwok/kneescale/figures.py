@@ -52,6 +52,8 @@ def gains(performance: Performance) -> dict[str, dict[str, Any]]:
         found[arm] = {
             "best": max(each.values()),
             "mean": round(statistics.mean(each.values()), 4),
+            # The mean goes with a function that a baseline does not scale at all; this does not.
+            "median": round(statistics.median(each.values()), 4),
             "by_function": each,
         }
     return found

@@ -58,12 +58,14 @@ def show(found: Mapping[str, Any], json_file: Path | None) -> None:
         return
     console = Console()
     for load, gains in found["gain_over"].items():
-        functions = list(dict.fromkeys(f for gain in gains.values() for f in gain["by_function"]))
-        few = functions if len(functions) <= 5 else []
-        table = Table("ours over", "mean", "best", "worst", *few, title=f"{load}: cumulative performance")
+        table = Table("ours over", "mean", "median", "best", "worst", title=f"{load}: cumulative performance")
         for arm, gain in gains.items():
-            each = gain["by_function"]
-            shares = (gain["mean"], gain["best"], min(each.values()), *(each.get(f) for f in few))
-            table.add_row(arm, *("-" if share is None else f"{share:+.1%}" for share in shares))
+            worst = min(gain["by_function"].items(), key=lambda item: item[1])
+            shares = [_said(gain[key]) for key in ("mean", "median", "best")]
+            table.add_row(arm, *shares, f"{_said(worst[1])} ({worst[0]})")
         console.print(table)
     console.print(f"samples a search: mean {found['samples_mean']}, most {found['samples_max']}")
+
+
+def _said(gain: float) -> str:
+    return f"{gain:+.1%}" if gain < 10 else f"x {1 + gain:.0f}"
