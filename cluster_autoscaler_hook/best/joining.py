@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -14,10 +15,10 @@ __all__ = ["join", "spread"]
 def join(tables: Tables, patterns: list[Pattern]) -> list[Pattern]:
     """Replace several nodes of a family by one that holds all they hold and costs no more, unless an app
     with a wish would then lose more with one node than it wishes."""
-    alike: dict[tuple[int, float], list[Pattern]] = defaultdict(list)  # by family and memory per core
+    alike: dict[tuple[int, int], list[Pattern]] = defaultdict(list)
     for pattern in patterns:
         alike[_kind(tables, pattern.class_index)].append(pattern)
-    targets: dict[tuple[int, float], list[int]] = defaultdict(list)
+    targets: dict[tuple[int, int], list[int]] = defaultdict(list)
     for i in np.argsort(-tables.capacity[:, 0], kind="stable"):
         targets[_kind(tables, int(i))].append(int(i))
     joined: list[Pattern] = []
@@ -29,9 +30,10 @@ def join(tables: Tables, patterns: list[Pattern]) -> list[Pattern]:
     return joined
 
 
-def _kind(tables: Tables, class_index: int) -> tuple[int, float]:
+def _kind(tables: Tables, class_index: int) -> tuple[int, int]:
+    """Family, and about how much memory a core has: what a node keeps for itself shifts it by its size."""
     cores, memory, _ = tables.capacity[class_index]
-    return int(tables.class_family[class_index]), round(float(memory / cores), 6)
+    return int(tables.class_family[class_index]), round(math.log2(float(memory / cores)))
 
 
 def _join_into(tables: Tables, patterns: list[Pattern], target: int) -> list[Pattern]:
@@ -53,8 +55,7 @@ def _join_into(tables: Tables, patterns: list[Pattern], target: int) -> list[Pat
             counts.update(dict(pattern.counts))
         whole = Pattern(target, tuple(sorted(counts.items())))
         if (
-            left > 1e-9
-            or len(parts) < 2
+            len(parts) < 2
             or tables.cost(parts) < tables.price[target] * (1 - 1e-9)
             or not tables.holds(target, counts)
             or _breaks_wish(tables, whole)
