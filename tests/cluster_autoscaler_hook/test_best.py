@@ -18,7 +18,7 @@ from cluster_autoscaler_hook.best.greedy import cover
 from cluster_autoscaler_hook.best.joining import join, spread
 from cluster_autoscaler_hook.best.knapsack import Knapsack
 from cluster_autoscaler_hook.best.relaxation import lower_bound
-from cluster_autoscaler_hook.best.tables import Tables
+from cluster_autoscaler_hook.best.tables import Pattern, Tables
 from cluster_autoscaler_hook.model import App, Container, InstanceClass, Problem
 from cluster_autoscaler_hook.solver import Variant, solve
 from cluster_autoscaler_hook.verifier import violations
@@ -131,6 +131,18 @@ def test_joining_and_spreading_cost_nothing_and_lose_nothing(problem: Problem) -
         assert violations(problem, tables.allocation(result)) == []
         assert tables.cost(result) <= tables.cost(patterns) * (1 + 1e-9)
     assert len(joined) <= len(patterns)
+
+
+def test_nodes_join_though_each_keeps_something_for_itself() -> None:
+    """Prices double from class to class; cores and memory do not quite, as a node reserves some."""
+    container = Container(1.9, 1.0, (1,), (1.0,))
+    classes = tuple(InstanceClass(f"c{n}", "F", n - 0.1, 4 * n - 0.5, 0.1 * n) for n in (2, 4, 8, 16, 32))
+    problem = Problem((App("a", 16.0),), classes, {("a", "F"): container})
+    tables, _ = started(problem)
+    small = next(i for i, c in enumerate(tables.classes) if c.name == "c2")
+    joined = join(tables, [Pattern(small, ((0, 1),))] * 16)
+    assert [tables.classes[p.class_index].name for p in joined] == ["c32"]
+    assert violations(problem, tables.allocation(joined)) == []
 
 
 def test_sfmpl_is_a_wish_that_costs_nothing() -> None:
