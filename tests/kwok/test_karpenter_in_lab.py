@@ -149,8 +149,9 @@ def test_with_karpenter_gone_nothing_is_half_done_and_all_resumes(
     cluster.kill(karpenter.KARPENTER)
     try:
         create_pods(cluster.kube, namespace, 6, "900m", "3Gi")
-        cluster.wait_for(lambda: bool(claims(cluster)), "claims", 30)
-        cluster.wait_for(lambda: plan(cluster).get("phase") == "Launched", "all claims of the plan", 30)
+        # On busy cores the six may come in two batches: planned for is what counts, in one plan or two.
+        launched = {"phase": "Launched", "waitingPods": 6}
+        cluster.wait_for(lambda: launched.items() <= plan(cluster).items(), "all claims of the plan", 30)
         planned = {c["metadata"]["name"] for c in claims(cluster)}
         time.sleep(5)
         assert {c["metadata"]["name"] for c in claims(cluster)} == planned, "waits, and rents nothing else"
