@@ -5,7 +5,6 @@ One worker process per replica: presumptions are its memory.
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import flask
-import gunicorn.app.base
 import orjson
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
@@ -21,11 +19,10 @@ from scheduler_extender.extender import Extender
 from scheduler_extender.requests import BAD_REQUEST, parse
 from scheduler_extender.settings import Settings
 from scheduler_extender.worker import FastLaneWorker
-from surgekit import logs
+from surgekit import answering_server
 from surgekit.kube import Kube
-from surgekit.latency import short_slices
 
-__all__ = ["Application", "Gunicorn", "run"]
+__all__ = ["Application", "run"]
 
 TICK_S = 0.2
 Answer = flask.typing.ResponseReturnValue
@@ -129,31 +126,10 @@ def _json(status: int, body: bytes) -> flask.Response:
     return flask.Response(body, status, content_type="application/json")
 
 
-class Gunicorn(gunicorn.app.base.BaseApplication):  # type: ignore[misc]  # gunicorn has no types
-    def __init__(self, settings: Settings, make: Callable[[], Application]) -> None:
-        self._settings, self._make = settings, make
-        super().__init__()
-
-    def load_config(self) -> None:
-        self.cfg.set("bind", self._settings.bind)
-        self.cfg.set("workers", 1)
-        self.cfg.set("worker_class", FastLaneWorker)
-        self.cfg.set("graceful_timeout", 2)
-        self.cfg.set("proc_name", "surgekit-extender")
-        self.cfg.set("control_socket_disable", True)
-
-    def load(self) -> Application:
-        logs.configure(self._settings.log_level)
-        short_slices()
-        # A watch thread in the middle of a large list must not keep a request waiting for 5 ms.
-        sys.setswitchinterval(0.0005)
-        return self._make()
-
-
 def run(settings: Settings, kubeconfig: Path | None = None) -> None:
     """Serve until told to stop."""
 
     def make() -> Application:
         return Application(Extender(settings, Kube.connect(kubeconfig))).start()
 
-    Gunicorn(settings, make).run()
+    answering_server.serve(make, settings.bind, FastLaneWorker, "surgekit-extender", settings.log_level)

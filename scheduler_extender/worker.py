@@ -20,6 +20,7 @@ from gunicorn import http, util
 from gunicorn.workers.sync import SyncWorker
 
 from scheduler_extender.settings import Settings
+from surgekit.answering_server import common_name
 from surgekit.certificates import ReloadingServerContext
 
 __all__ = ["FastLaneWorker"]
@@ -138,13 +139,6 @@ def plain_length(head: bytes) -> int | None:
         return None
     lengths = _LENGTH.findall(head)
     return int(lengths[0]) if len(lengths) == 1 else None
-
-
-def common_name(client: socket.socket) -> str | None:
-    """Of the client's certificate, which the handshake has verified; None without one."""
-    certificate: Any = client.getpeercert() if isinstance(client, ssl.SSLSocket) else None
-    subject = certificate.get("subject", ()) if certificate else ()
-    return next((str(value) for pairs in subject for key, value in pairs if key == "commonName"), None)
 
 
 def admitted(settings: Settings, path: str, peer: str | None) -> bool:

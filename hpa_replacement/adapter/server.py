@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import flask
-import gunicorn.app.base
 import orjson
 import structlog
 import werkzeug.exceptions
@@ -31,12 +29,11 @@ from hpa_replacement.adapter.refusal import Refusal
 from hpa_replacement.adapter.settings import Settings
 from hpa_replacement.adapter.table import Policies
 from hpa_replacement.adapter.worker import HEADERS, PEER, PeerWorker
-from surgekit import logs
+from surgekit import answering_server
 from surgekit.certificates import ReloadingServerContext
 from surgekit.kube import ApiError, Kube, KubeUnreachable
-from surgekit.latency import short_slices
 
-__all__ = ["Application", "Gunicorn", "run"]
+__all__ = ["Application", "run"]
 
 log = structlog.get_logger(__name__)
 OPEN_PATHS = ("/livez", "/readyz")  # the kubelet asks these and has nothing to show
@@ -229,27 +226,10 @@ def _json(body: dict[str, Any], status: int = 200) -> flask.Response:
     return flask.Response(orjson.dumps(body), status, content_type="application/json")
 
 
-class Gunicorn(gunicorn.app.base.BaseApplication):  # type: ignore[misc]  # gunicorn has no types
-    def __init__(self, settings: Settings, make: Callable[[], Application]) -> None:
-        self._settings, self._make = settings, make
-        super().__init__()
-
-    def load_config(self) -> None:
-        self.cfg.set("bind", self._settings.bind)
-        self.cfg.set("workers", 1)
-        self.cfg.set("worker_class", PeerWorker)
-        self.cfg.set("graceful_timeout", 2)
-        self.cfg.set("proc_name", "surgekit-adapter")
-        self.cfg.set("control_socket_disable", True)
-
-    def load(self) -> Application:
-        logs.configure(self._settings.log_level)
-        short_slices()
-        # The watch thread in the middle of a large list must not keep a request waiting for 5 ms.
-        sys.setswitchinterval(0.0005)
-        return self._make()
-
-
 def run(settings: Settings, kubeconfig: Path | None = None) -> None:
     """Serve until told to stop."""
-    Gunicorn(settings, lambda: Application(settings, Kube.connect(kubeconfig)).start()).run()
+
+    def make() -> Application:
+        return Application(settings, Kube.connect(kubeconfig)).start()
+
+    answering_server.serve(make, settings.bind, PeerWorker, "surgekit-adapter", settings.log_level)

@@ -7,7 +7,6 @@ connection for as long as it lasts, since kube-apiserver keeps a few open and as
 from __future__ import annotations
 
 import socket
-import ssl
 import threading
 from contextlib import closing
 from typing import Any
@@ -16,9 +15,10 @@ from gunicorn import http, util
 from gunicorn.http import wsgi
 from gunicorn.workers.sync import SyncWorker
 
+from surgekit.answering_server import common_name
 from surgekit.certificates import ReloadingServerContext
 
-__all__ = ["HEADERS", "PEER", "PeerWorker", "common_name"]
+__all__ = ["HEADERS", "PEER", "PeerWorker"]
 
 # Keys of the environ: the common name of the peer's verified certificate (or None); [(name, value)].
 PEER, HEADERS = "surgekit.peer", "surgekit.headers"
@@ -80,10 +80,3 @@ class PeerWorker(SyncWorker):  # type: ignore[misc]  # gunicorn has no types
                 response.write(item)
         response.close()
         return not response.should_close()
-
-
-def common_name(client: socket.socket) -> str | None:
-    """Of the client's certificate, which the handshake has verified; None without one."""
-    certificate: Any = client.getpeercert() if isinstance(client, ssl.SSLSocket) else None
-    subject = certificate.get("subject", ()) if certificate else ()
-    return next((str(value) for pairs in subject for key, value in pairs if key == "commonName"), None)
