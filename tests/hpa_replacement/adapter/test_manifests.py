@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from hpa_replacement.adapter.discovery import VERSIONS
@@ -20,25 +19,8 @@ MANIFESTS = ROOT / "manifests" / "adapter"
 README = ROOT / "hpa_replacement" / "adapter" / "README.md"
 
 
-def example() -> str:
-    lines = [
-        "# Settings of the adapter: every key with its default; take the # away to change one.",
-        "# The Deployment's arguments and SURGEKIT_<KEY> variables override what is said here.",
-    ]
-    for key, default, meaning in describe(Settings):
-        lines += ["", f"# {meaning}", f"# {key}: {default}"]
-    return "\n".join(lines) + "\n"
-
-
 def documents(*files: str) -> list[dict[str, Any]]:
     return [d for file in files for d in yaml.safe_load_all((MANIFESTS / file).read_text())]
-
-
-def test_the_settings_file_names_every_key(request: pytest.FixtureRequest) -> None:
-    file = MANIFESTS / "settings.yaml"
-    if request.config.getoption("--update-golden"):
-        file.write_text(example())
-    assert file.read_text() == example(), "pytest --update-golden writes it anew"
 
 
 def test_the_settings_file_can_be_used(tmp_path: Path) -> None:
