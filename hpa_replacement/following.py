@@ -15,7 +15,7 @@ from hpa_replacement.known_knees import confirmed, covers, knee_for
 from hpa_replacement.model import Decision, State
 from hpa_replacement.search.load import TOO_FAR, load_of, near
 from hpa_replacement.searching import EVIDENCE_KEPT, begin
-from hpa_replacement.thrift import share_of_budget, worth_having
+from hpa_replacement.thrift import PEAK_MEMORY, average_share, share_of_budget, standing, worth_having
 
 __all__ = ["follow_load", "note_load"]
 
@@ -33,18 +33,21 @@ def follow_load(this: Round) -> Decision:
         (*state.evidence, here) if here.score > 0 and sample.clean and not this.trouble else state.evidence
     )
     load = load_of(here, state.evidence)
-    highest = max((load, *state.loads))
+    highest = max((load, *state.loads[-_REMEMBERED:]))
     if not state.known or not covers(load, state.known, state.evidence):
         if sample.idle:
             return this.stay("no load, and no knee is known")
         why = f"no knee is known for load {load:.3g}"
         return begin(this, this.low, this.high, why, evidence=near(load, evidence))
-    wanted = min(max(round(knee_for(highest, state.known, state.evidence)), this.low), this.high)
+    wanted = _knee(this, state, highest)
     why = f"load {highest:.3g} has its knee at {wanted}"
     share, state = share_of_budget(this, state, highest)
     if this.trouble and wanted <= sample.replicas and sample.clean and (share is None or share >= wanted):
         return _doubt(this, state, load, why)
     wanted, thrift = worth_having(wanted, share)
+    kept = standing(this, state, _knee(this, state, max((load, *state.loads))))
+    if kept > wanted:
+        wanted, thrift = kept, (f"the budget keeps {kept} standing for the next peak",)
     if this.trouble:
         wanted = max(wanted, sample.replicas)  # errors are no reason for fewer
     replicas = this.within(wanted)
@@ -52,6 +55,14 @@ def follow_load(this: Round) -> Decision:
     if abs(replicas - sample.replicas) <= _TOLERANCE * sample.replicas:
         return this.stay(why, *thrift, f"{sample.replicas} is near enough", state=state)
     return this.scale(replicas, why, *thrift, state=state)
+
+
+def _knee(this: Round, state: State, load: float) -> int:
+    """Beyond all known loads the knee is a guess; a budget with more to give says that less is no use."""
+    knee = round(knee_for(load, state.known, state.evidence))
+    if not covers(load, state.known, state.evidence):
+        knee = max(knee, int(average_share(this, state) or 0))
+    return min(max(knee, this.low), this.high)
 
 
 def note_load(this: Round) -> Round:
@@ -62,7 +73,7 @@ def note_load(this: Round) -> Round:
     load = load_of(here, points)
     if search is not None and state.known and points and load < load_of(points[-1], points) / TOO_FAR:
         state = replace(state, search=None, doubted=False, evidence=points[-EVIDENCE_KEPT:])
-    return replace(this, state=replace(state, loads=(*state.loads, load)[-_REMEMBERED:]))
+    return replace(this, state=replace(state, loads=(*state.loads, load)[-PEAK_MEMORY:]))
 
 
 def _doubt(this: Round, state: State, load: float, why: str) -> Decision:

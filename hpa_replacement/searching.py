@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from hpa_replacement.budget import affordable_on_average
 from hpa_replacement.decision_round import Round
 from hpa_replacement.known_knees import learn
 from hpa_replacement.model import Decision, KnownKnee, State
 from hpa_replacement.search import Found, Point, SearchState, ask, observe, start
 from hpa_replacement.search.load import load_of
-from hpa_replacement.thrift import BEYOND_KNEE, share_of_budget, worth_having
+from hpa_replacement.thrift import BEYOND_KNEE, average_share, share_of_budget, worth_having
 
 __all__ = ["EVIDENCE_KEPT", "PATIENCE", "begin", "go_on"]
 
@@ -46,6 +45,7 @@ def begin(
         seed=seed,
         evidence=evidence,
         enough=_enough(this),
+        least=_least(this),
     )
     state = replace(
         state,
@@ -119,10 +119,14 @@ def _adopt(this: Round, state: State, search: SearchState, found: Found, *reason
 
 def _enough(this: Round) -> int | None:
     """A knee from here on leaves what the budget affords as it is: where exactly need not be known."""
-    if this.policy.budget is None or this.state.spending is None or not this.ours:
-        return None
-    each = affordable_on_average(this.state.spending, this.policy.budget, this.policy.interval_s, this.now_s)
-    return math.ceil(each / BEYOND_KNEE)
+    each = average_share(this, this.state) if this.ours else None
+    return None if each is None else math.ceil(each / BEYOND_KNEE)
+
+
+def _least(this: Round) -> int:
+    """Far below what the budget gives the function is served badly, and nobody would choose it."""
+    each = average_share(this, this.state) if this.ours else None
+    return 1 if each is None else max(int(each / 2), 1)
 
 
 def _give_up(this: Round, why: str) -> Decision:

@@ -9,7 +9,8 @@ So an interval's share is
 
 and replicas are this share. Kneedle says what a replica is worth by the range it looked at, a budget says it
 in replicas: so where the budget has them to spare, a quarter more than the knee is taken, and no more, for a
-budget is a limit and not a wish.
+budget is a limit and not a wish. Replicas follow a load an interval late; what the budget gives each interval
+anyway is kept standing for the highest load of the last half hour, so that the next such peak finds it.
 """
 
 from __future__ import annotations
@@ -21,23 +22,30 @@ from hpa_replacement import budget
 from hpa_replacement.decision_round import Round
 from hpa_replacement.model import State
 
-__all__ = ["BEYOND_KNEE", "share_of_budget", "worth_having"]
+__all__ = ["BEYOND_KNEE", "PEAK_MEMORY", "average_share", "share_of_budget", "standing", "worth_having"]
 
 # By how much a budget with replicas to spare may pass the knee.
 BEYOND_KNEE = 1.25
-# Intervals the mean load looks back: loads move, and a window can be a day.
-_MEMORY = 60
+# Intervals the mean and the peak of the load look back: loads move, and a window can be a day.
+PEAK_MEMORY = 60
+
+
+def average_share(this: Round, state: State) -> float | None:
+    """What the rest of the budget gives each interval of the rest of the window; None without a budget."""
+    if this.policy.budget is None or state.spending is None:
+        return None
+    return budget.affordable_on_average(
+        state.spending, this.policy.budget, this.policy.interval_s, this.now_s
+    )
 
 
 def share_of_budget(this: Round, state: State, load: float) -> tuple[int | None, State]:
     """The replicas this interval's load may have (None: no budget), and the load remembered."""
-    if this.policy.budget is None or state.spending is None or load <= 0:
+    each = average_share(this, state)
+    if each is None or load <= 0:
         return None, state
-    count = min(state.load_count + 1, _MEMORY)
+    count = min(state.load_count + 1, PEAK_MEMORY)
     mean = state.load_mean + (load - state.load_mean) / count
-    each = budget.affordable_on_average(
-        state.spending, this.policy.budget, this.policy.interval_s, this.now_s
-    )
     share = max(math.floor(each * load / mean + 1e-6), this.low)
     return share, replace(state, load_mean=mean, load_count=count)
 
@@ -50,3 +58,9 @@ def worth_having(knee: int, share: int | None) -> tuple[int, tuple[str, ...]]:
     if replicas == knee:
         return knee, ()
     return replicas, (f"the budget gives this interval {share}",)
+
+
+def standing(this: Round, state: State, peak_knee: int) -> int:
+    """Replicas kept while the load is low; never more than lasts to the end of the window."""
+    each = average_share(this, state)
+    return 0 if each is None else min(int(each), peak_knee)

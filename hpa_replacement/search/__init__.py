@@ -34,8 +34,10 @@ def start(
     seed: int = 0,
     evidence: tuple[Point, ...] = (),
     enough: int | None = None,
+    least: int = 1,
 ) -> SearchState:
-    return SearchState(variant, left, right, right if reach is None else reach, seed, (), evidence, enough)
+    reach = right if reach is None else reach
+    return SearchState(variant, left, right, reach, seed, (), evidence, enough, least)
 
 
 def ask(state: SearchState) -> Step:

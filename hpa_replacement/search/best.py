@@ -63,7 +63,7 @@ def next_step(state: SearchState) -> Step:
     points = at_load_of_last((*state.evidence, *state.points))
     if not points:
         first = round(state.left + (state.right - state.left) * _FIRST)
-        return Ask(min(max(first, state.left), state.reach), "first sample, where knees usually are")
+        return Ask(min(max(first, _least(state)), state.reach), "first sample, where knees usually are")
     if max(p.score for p in points) <= 0.0:
         return _nothing_served(state)
     belief = _weigh(points, state.right)
@@ -71,7 +71,7 @@ def next_step(state: SearchState) -> Step:
     knee, sure = _estimate(belief.weight, at, tolerance(state.right))
     replicas, promise = _most_telling(state, belief, at, knee)
     beyond = 0.0 if state.enough is None else float(belief.weight[at >= state.enough].sum())
-    if own >= SAMPLES_MAX or {*range(state.left, state.reach + 1)} <= {p.replicas for p in state.points}:
+    if own >= SAMPLES_MAX or {*range(_least(state), state.reach + 1)} <= {p.replicas for p in state.points}:
         why = f"{sure:.0%} sure after {own} samples, the most it takes"
     elif len(points) >= _POINTS_MIN and sure >= _SURE.get(len(points), _SURE_LATE):
         why = f"{sure:.0%} sure after {own} samples"
@@ -175,10 +175,15 @@ def _most_telling(state: SearchState, belief: _Belief, at: Array, knee: int) -> 
     return int(replicas[best]), float(gain.max()) / variance
 
 
+def _least(state: SearchState) -> int:
+    return min(max(state.left, state.least), state.reach)
+
+
 def _candidates(state: SearchState) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Some fifty replica counts, closer together where they are few, and their columns of the grid."""
-    few = np.geomspace(state.left, state.reach, 24)
-    replicas = np.unique(np.round([*few, *np.linspace(state.left, state.reach, 32)]).astype(np.int64))
+    least = _least(state)
+    few = np.geomspace(least, state.reach, 24)
+    replicas = np.unique(np.round([*few, *np.linspace(least, state.reach, 32)]).astype(np.int64))
     # What no curve explains looks worth measuring for ever; twice tells noise from truth.
     fresh = replicas[[sum(p.replicas == r for p in state.points) < 2 for r in replicas]]
     replicas = fresh if len(fresh) else replicas

@@ -55,7 +55,7 @@ Step = Ask | Found
 
 @dataclass(frozen=True, slots=True)
 class SearchState:
-    """The knee of the curve over [left, right] is looked for; no more than `reach` replicas are asked for."""
+    """The knee of the curve over [left, right] is looked for; least to reach replicas may be asked for."""
 
     variant: Variant
     left: int
@@ -65,6 +65,7 @@ class SearchState:
     points: tuple[Point, ...] = ()  # in the order they were measured
     evidence: tuple[Point, ...] = ()  # measured before this search; only `best` looks at them
     enough: int | None = None  # a knee above this need not be known better (`best` only)
+    least: int = 1  # fewer are not asked for (`best` only)
 
     def __post_init__(self) -> None:
         if not 1 <= self.left <= self.reach <= self.right:
@@ -87,6 +88,7 @@ class SearchState:
             "points": plain(self.points),
             "evidence": plain(self.evidence),
             "enough": self.enough,
+            "least": self.least,
         }
 
     @classmethod
@@ -101,6 +103,7 @@ class SearchState:
                 Variant(plain["variant"]),
                 int(plain["left"]), int(plain["right"]), int(plain["reach"]), int(plain["seed"]),
                 points(plain["points"]), points(plain["evidence"]), None if enough is None else int(enough),
+                int(plain.get("least", 1)),
             )  # fmt: skip
         except (KeyError, TypeError, IndexError) as error:
             raise ValueError(f"search: cannot be read from {plain!r}: {error!r}") from error

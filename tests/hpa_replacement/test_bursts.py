@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpa_replacement.model import Sample, State
-from hpa_replacement.policy import Policy
+from hpa_replacement.policy import AtEnd, Budget, Policy
 from hpa_replacement.scaling import decide
 from hpa_replacement.search import Point
 from hpa_replacement.search.load import load_of
@@ -22,8 +22,8 @@ def sample(clients: int, replicas: int, now_s: float) -> Sample:
     )
 
 
-def run(clients: list[int]) -> list[tuple[int, State]]:
-    policy, state, replicas, went = Policy(CAPACITY), State(), 1, []
+def run(clients: list[int], budget: Budget | None = None) -> list[tuple[int, State]]:
+    policy, state, replicas, went = Policy(CAPACITY, budget=budget), State(), 1, []
     for i, count in enumerate(clients, 1):
         decision = decide(policy, state, sample(count, replicas, i * 30.0), i * 30.0)
         state, replicas = decision.state, decision.replicas or replicas
@@ -41,6 +41,23 @@ def test_a_burst_that_comes_back_within_five_minutes_finds_its_replicas() -> Non
 def test_a_load_that_is_gone_for_longer_is_not_provided_for() -> None:
     went = run([20] * 12 + [2] * 14)
     assert went[-1][0] < went[12][0] / 3
+
+
+def test_a_budget_keeps_its_average_standing_for_a_peak_of_the_last_half_hour() -> None:
+    intervals = 200
+    budget = Budget(20 * intervals, intervals * 30.0, AtEnd.STOP)
+    went = run([20] * 12 + [2] * 30, budget)
+    # Without a budget ten intervals are remembered; here 60, but never more than lasts to the end.
+    assert 16 <= went[-1][0] <= 22
+    longer = run([20] * 12 + [2] * 75, budget)
+    assert longer[-1][0] < 10
+
+
+def test_a_search_within_a_budget_asks_for_no_less_than_half_of_its_average() -> None:
+    budget = Budget(20 * 100, 100 * 30.0, AtEnd.STOP)
+    asked = {replicas for replicas, state in run([20] * 12, budget) if state.search is not None}
+    assert asked
+    assert min(asked) >= 10
 
 
 def test_a_search_is_set_aside_when_its_load_is_gone_and_goes_on_when_it_is_back() -> None:

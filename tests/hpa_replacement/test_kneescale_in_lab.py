@@ -157,9 +157,9 @@ def test_a_controller_killed_in_a_search_goes_on_and_finds_the_knee(running: Run
         assert found["search"]["points"][: len(before)] == before
     lab.wait_for(lambda: running.condition(ENFORCED)[1] == "AtKnee", "the knee", 90)
     status = running.status(ENFORCED)
-    assert running.replicas(ENFORCED) in NEAR_THE_KNEE, status
     assert status["observedGeneration"] == 1
     assert {knee["inferred"] for knee in status["knownKnees"]} == {True, False}
+    assert [k["replicas"] for k in status["knownKnees"] if not k["inferred"]][-1] in NEAR_THE_KNEE, status
     assert status["lastSample"]["capacity"] == CAPACITY
     # Nominal 1 s of service: at factor 4 a replica serves 4 requests a second.
     assert status["lastSample"]["throughputPerSecond"] > 4 * REPLICAS
@@ -198,4 +198,7 @@ def test_without_prometheus_replicas_stay(running: Running) -> None:
     assert known
     running.start_prometheus_again()
     lab.wait_for(lambda: running.condition(ENFORCED)[0] == "True", "a decision", 60)
-    assert running.replicas(ENFORCED) in NEAR_THE_KNEE
+    assert running.status(ENFORCED)["knownKnees"] == known
+    # A window of 5 s in which requests end that waited while the machine stood still shows up to twice the
+    # load, which is then provided for until it is forgotten.
+    lab.wait_for(lambda: running.replicas(ENFORCED) in NEAR_THE_KNEE, "near the knee", 120)
