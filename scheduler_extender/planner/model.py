@@ -1,4 +1,4 @@
-"""The words of a deployment plan (table 1 of the paper). Millicores and bytes are whole: what fits exactly fits."""
+"""The words of a deployment plan (table 1 of the paper). Millicores and bytes are whole numbers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Creation:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Of eq. (11): lambda in seconds per priced unit (a core or a GiB at price 1), and x of eqs (7) and (8)."""
+    """Of eq. (11): lambda in seconds per priced unit (a core or GiB at price 1), x of eqs (7) and (8)."""
 
     price_weight: float = 0.25
     price_swing: float = 0.5
