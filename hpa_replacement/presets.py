@@ -35,7 +35,9 @@ def _preset(
     return Preset(
         throughput=f"{rate(requests, ok)} or 0 * {rate(requests)}",
         errors=f"{rate(requests, failed)} or 0 * {rate(requests)}",
-        latency=f"{rate(seconds + '_sum')} / {rate(seconds + '_count')}",
+        # Of the successful, where the histogram tells codes apart: what failed waited for the timeout.
+        latency=f"{rate(seconds + '_sum', ok)} / ({rate(seconds + '_count', ok)} > 0)"
+        f" or {rate(seconds + '_sum')} / {rate(seconds + '_count')}",
         samples=f"max by ({by}) (count_over_time({requests}[$window]))",
         key=key,
     )

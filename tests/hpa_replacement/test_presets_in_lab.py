@@ -22,6 +22,7 @@ pytestmark = pytest.mark.lab
 
 SCRAPE_S, WINDOW_S = 1.0, 6.0
 OK_PER_S, FAILED_PER_S, LATENCY_S = 10.0, 2.0, 0.5
+TIMEOUT_S = 20.0  # what failed waited so long
 CORES = {"web-0": 0.15, "web-1": 0.05}
 FUNCTION = {"openfaas": "web", "http": "web", "knative": "web-00001"}
 IDLE = {"openfaas": "idle", "http": "idle"}
@@ -47,7 +48,7 @@ class Exporter:
         for code, rate in (("200", OK_PER_S), ("500", FAILED_PER_S)):
             count = rate * passed_s
             total.add_metric(["web.shop", code], count)
-            _took(seconds, ["web.shop", code], count)
+            _took(seconds, ["web.shop", code], count, LATENCY_S if code == "200" else TIMEOUT_S)
         total.add_metric(["idle.shop", "200"], 7)
         seconds.add_metric(["idle.shop", "200"], 7, 3.5)
         total.add_metric(["web.bank", "200"], 99 * passed_s)  # another's of the same name
@@ -72,7 +73,7 @@ class Exporter:
         name = "http_server_request_duration_seconds"
         seconds = SummaryMetricFamily(name, "", labels=["http_response_status_code"])
         for code, rate in (("200", OK_PER_S), ("500", FAILED_PER_S)):
-            _took(seconds, [code], rate * passed_s)
+            _took(seconds, [code], rate * passed_s, LATENCY_S if code == "200" else TIMEOUT_S)
         info = GaugeMetricFamily("target_info", "", labels=["k8s_namespace_name", "kn_revision_name"])
         info.add_metric(["shop", "web-00001"], 1)
         yield from (seconds, info)
@@ -87,9 +88,9 @@ class Exporter:
         return used
 
 
-def _took(seconds: SummaryMetricFamily, labels: list[str], count: float) -> None:
+def _took(seconds: SummaryMetricFamily, labels: list[str], count: float, each_s: float = LATENCY_S) -> None:
     """Fractions of requests, so that the rate is even."""
-    seconds.add_metric(labels, count, count * LATENCY_S)  # type: ignore[arg-type]  # wants whole ones
+    seconds.add_metric(labels, count, count * each_s)  # type: ignore[arg-type]  # wants whole ones
 
 
 def serve(exporter: Exporter) -> tuple[int, Any]:
