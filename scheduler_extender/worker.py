@@ -29,7 +29,11 @@ REQUEST_LINE = b"POST /prioritize HTTP/1.1\r\n"
 OPEN_PATHS = ("/livez", "/readyz")  # the kubelet asks these and has no certificate to show
 NOT_ADMITTED = b'{"error": "this path needs a client certificate signed by the CA in ca.crt"}'
 CONNECTIONS_AT_MOST = 200
-IDLE_S, SEND_S = 300, 10  # closing the scheduler's idle connection costs it a handshake
+HANDSHAKE_S = 5.0
+STRANGER_S = 10.0  # who may not ask /prioritize is a probe or a scrape, and comes back with a new connection
+SEND_S = 10
+# Closing the scheduler's idle connection costs it a handshake; one whose other end is gone must end.
+KEEPALIVE = {socket.TCP_KEEPIDLE: 60, socket.TCP_KEEPINTVL: 20, socket.TCP_KEEPCNT: 3}
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,10})[ \t]*(?=\r\n)", re.IGNORECASE)
 _UNUSUAL = re.compile(rb"\r\n(?:transfer-encoding|expect|connection|upgrade)[ \t]*:", re.IGNORECASE)
 
@@ -50,7 +54,6 @@ class FastLaneWorker(SyncWorker):  # type: ignore[misc]  # gunicorn has no types
 
     def accept(self, listener: Any) -> None:
         client, address = listener.accept()
-        client.setblocking(True)
         if not self._connections.acquire(blocking=False):
             client.close()
             return
@@ -58,13 +61,15 @@ class FastLaneWorker(SyncWorker):  # type: ignore[misc]  # gunicorn has no types
 
     def _serve(self, listener: Any, client: socket.socket, address: Any) -> None:
         try:
-            # In the kernel rather than with settimeout, which would poll before every read.
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", IDLE_S, 0))
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_S, 0))
+            client.settimeout(HANDSHAKE_S)
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._context is not None:
                 client = self._context.wrap_socket(client, server_side=True)
             peer = common_name(client)
+            if admitted(self.wsgi.settings, "/prioritize", peer):
+                _wait_in_the_kernel(client)
+            else:
+                client.settimeout(STRANGER_S)
             begun = self._fast_lane(client, peer)
             if begun:
                 self._gunicorns_way(begun, listener, client, address, peer)
@@ -131,6 +136,15 @@ class FastLaneWorker(SyncWorker):  # type: ignore[misc]  # gunicorn has no types
             self.handle_error(request, client, address, error)
         finally:
             util.close_graceful(client)
+
+
+def _wait_in_the_kernel(client: socket.socket) -> None:
+    """settimeout would poll before every read; a receive timeout of the kernel's is retried under TLS."""
+    client.settimeout(None)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_S, 0))
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in KEEPALIVE.items():
+        client.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def plain_length(head: bytes) -> int | None:

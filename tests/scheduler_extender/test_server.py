@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import http.client
 import socket
+import ssl
 import time
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -12,7 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from scheduler_extender import worker
 from scheduler_extender.server import Application
+from surgekit.certificates import ensure
 from surgekit.modes import Mode
 from tests.scheduler_extender import builders
 from tests.scheduler_extender.builders import pod, request
@@ -252,3 +257,27 @@ def test_any_body_at_all_is_answered_or_refused(body: bytes) -> None:
 
 
 FUZZED = Application(builders.extender(max_input_age_s=3600.0))
+
+
+def test_who_shows_no_certificate_and_says_nothing_is_let_go(
+    serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "HANDSHAKE_S", 0.1)
+    monkeypatch.setattr(worker, "STRANGER_S", 0.1)
+    ensure(tmp_path, ["localhost"], ["kube-scheduler"], datetime.now(UTC))
+    served = serve(tls_directory=tmp_path)
+    context = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+    trusted = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+    trusted.load_cert_chain(tmp_path / "kube-scheduler.crt", tmp_path / "kube-scheduler.key")
+
+    def connect() -> socket.socket:
+        return socket.create_connection(("127.0.0.1", served.port), timeout=10)
+
+    with trusted.wrap_socket(connect(), server_hostname="localhost") as scheduler:
+        with connect() as silent:
+            assert silent.recv(1) == b""
+        with context.wrap_socket(connect(), server_hostname="localhost") as stranger:
+            assert stranger.recv(1) == b""
+        # Much longer than a stranger's: its idle connection is kept.
+        scheduler.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert scheduler.recv(100).startswith(b"HTTP/1.1 200")
