@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from kwok import parts, prometheus
 from kwok.binaries import PROMETHEUS, Binaries
@@ -18,12 +19,14 @@ from kwok.traffic.functions import CLUSTER, FUNCTIONS
 from kwok.traffic.live import Traffic, add_function_nodes, start_traffic
 from kwok.traffic.network import why_no_namespace
 from surgekit.kube import ApiError
+from tests.hpa_replacement.adapter import in_lab as adapter
 
 pytestmark = pytest.mark.lab
 
 FUNCTION = FUNCTIONS["float-operation"]
 CAPACITY = CLUSTER.capacity(FUNCTION.cpu_cores)
-ENFORCED, SHADOWED, WITH_HPA = "enforced", "shadowed", "with-hpa"
+ENFORCED, SHADOWED, WITH_HPA, BY_HPA = "enforced", "shadowed", "with-hpa", "by-hpa"
+EXAMPLE_HPA = parts.MANIFESTS / "adapter" / "examples" / "hpa.yaml"
 CLIENTS, REPLICAS = 20, 3  # of those that must not change
 INTERVAL = "5s"
 # The knee for 20 clients is near 40 (kwok.traffic.true_knee); few short samples at factor 4 find it roughly.
@@ -83,6 +86,13 @@ class Running:
         }
         self.kube.create(f"/apis/surgekit.dev/v1alpha1/namespaces/{namespace}/kneepolicies", body)
 
+    def create_example_hpa(self, namespace: str, policy: str) -> None:
+        """The one that is shipped, with the names of here."""
+        hpa = yaml.safe_load(EXAMPLE_HPA.read_text().replace("checkout", policy))
+        hpa["spec"]["scaleTargetRef"]["name"] = FUNCTION.name
+        hpa["spec"]["maxReplicas"] = CAPACITY
+        self.kube.create(f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers", hpa)
+
     def status(self, namespace: str, name: str = "float") -> dict[str, Any]:
         path = f"/apis/surgekit.dev/v1alpha1/namespaces/{namespace}/kneepolicies/{name}"
         found: dict[str, Any] = self.kube.get(path).get("status") or {}
@@ -110,12 +120,12 @@ def running(binaries: Binaries, _able: None) -> Iterator[Running]:
         parts.install_kneescale(lab)
         selectors = {
             namespace: add_function_nodes(lab, f"nodes-of-{namespace}")
-            for namespace in (ENFORCED, SHADOWED, WITH_HPA)
+            for namespace in (ENFORCED, SHADOWED, WITH_HPA, BY_HPA)
         }
         lab.start_scheduler()
         traffic = start_traffic(lab, {FUNCTION.name: FUNCTION}, namespaces=list(selectors))
         for namespace, selector in selectors.items():
-            count = 1 if namespace == ENFORCED else REPLICAS
+            count = 1 if namespace in (ENFORCED, BY_HPA) else REPLICAS
             traffic.clients(traffic.deploy(FUNCTION.name, namespace, count, selector), CLIENTS)
         running = Running(lab, traffic)
         lab.wait_for(lambda: _served(lab), "the CRD")
@@ -134,6 +144,12 @@ def running(binaries: Binaries, _able: None) -> Iterator[Running]:
         running.create_policy(SHADOWED, "float", mode="shadow")
         running.create_policy(SHADOWED, "no-scale", kind="DaemonSet")
         running.create_policy(ENFORCED, "float")
+        adapter.install_beside_kneescale(lab)
+        port = lab.free_port()
+        adapter.start(lab, port)
+        adapter.register_both(lab, port)
+        running.create_policy(BY_HPA, "float", via="metrics")
+        running.create_example_hpa(BY_HPA, "float")
         yield running
 
 
@@ -171,6 +187,22 @@ def test_shadow_decides_and_changes_nothing(running: Running) -> None:
     assert "not carried out: shadow" in message
     assert running.status(SHADOWED)["targetReplicas"] != REPLICAS
     assert running.replicas(SHADOWED) == REPLICAS
+
+
+def test_traffic_to_knee_to_metric_to_the_stock_hpa(running: Running) -> None:
+    """Nobody writes `scale` but the HPA; each sample of the search needs replicas it has brought about."""
+    lab = running.lab
+    lab.wait_for(lambda: running.condition(BY_HPA)[1] == "AtKnee", "the knee", 180)
+    status = running.status(BY_HPA)
+    knee = [k["replicas"] for k in status["knownKnees"] if not k["inferred"]][-1]
+    assert knee in NEAR_THE_KNEE, status
+    lab.wait_for(
+        lambda: running.replicas(BY_HPA) == running.status(BY_HPA)["targetReplicas"], "the HPA's replicas", 60
+    )
+    path = f"/apis/autoscaling/v2/namespaces/{BY_HPA}/horizontalpodautoscalers/float"
+    assert running.kube.get(path)["status"]["currentMetrics"][0]["external"]["metric"]["name"] == (
+        "knee-replicas"
+    )
 
 
 def test_a_target_that_an_hpa_scales_is_refused(running: Running) -> None:

@@ -33,6 +33,12 @@ run(load(Settings, Path(sys.argv[1])), Path(sys.argv[2]))
 def install(lab: Lab) -> None:
     lab.apply(MANIFESTS / "base" / "namespace.yaml")
     lab.apply(Path(__file__).with_name("kneepolicy.crd.yaml"))
+    install_beside_kneescale(lab)
+    lab.wait_for(lambda: _served(lab, f"{POLICIES}/kneepolicies"), "the CRD")
+
+
+def install_beside_kneescale(lab: Lab) -> None:
+    """Where the namespace and the whole CRD are there."""
     apply_manifests(lab, MANIFESTS / "adapter")
     # The API server dials that name at the APIService's port; the certificate must have the Service's name.
     lab.kube.create(
@@ -42,7 +48,6 @@ def install(lab: Lab) -> None:
             "spec": {"type": "ExternalName", "externalName": "localhost"},
         },
     )
-    lab.wait_for(lambda: _served(lab, f"{POLICIES}/kneepolicies"), "the CRD")
 
 
 def certificates(lab: Lab) -> Path:
