@@ -9,7 +9,7 @@ from hpa_replacement.model import Decision, NoSample, Sample
 from hpa_replacement.policy import Policy
 from hpa_replacement.status import stamp
 
-__all__ = ["REASONS", "Refusal", "condition", "reason_of"]
+__all__ = ["REASONS", "Refusal", "condition", "is_new", "is_refusal", "reason_of"]
 
 Json = dict[str, Any]
 # Decided, or not; the CRD explains them to users.
@@ -41,8 +41,7 @@ def reason_of(policy: Policy, decision: Decision, sample: Sample | NoSample) -> 
 def condition(before: Json, reason: str, message: str, generation: int, now_s: float) -> Json:
     """`before` is the status so far: the time of transition stays while True stays True."""
     status = "True" if reason in _WORKING else "False"
-    conditions: list[Json] = before.get("conditions") or []
-    known = next((c for c in conditions if c["type"] == "Deciding"), Json())
+    known = _known(before)
     since = known.get("lastTransitionTime") if known.get("status") == status else None
     return {
         "type": "Deciding",
@@ -52,3 +51,16 @@ def condition(before: Json, reason: str, message: str, generation: int, now_s: f
         "observedGeneration": generation,
         "lastTransitionTime": since or stamp(now_s),
     }
+
+
+def is_refusal(reason: str) -> bool:
+    """Whether somebody should look: neither decided nor told not to."""
+    return reason in _NOT and reason not in ("Off", "Paused")
+
+
+def is_new(before: Json, reason: str) -> bool:
+    return bool(_known(before).get("reason") != reason)
+
+
+def _known(status: Json) -> Json:
+    return next((c for c in status.get("conditions") or () if c["type"] == "Deciding"), Json())

@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 
 from hpa_replacement import kneepolicy, scaling
-from hpa_replacement.conditions import REASONS, Refusal, condition, reason_of
+from hpa_replacement.conditions import REASONS, Refusal, condition, is_new, is_refusal, reason_of
 from hpa_replacement.kneepolicy import KneePolicy, Target, Via
 from hpa_replacement.look import Look, asked, clean_window_s, sample_of
 from hpa_replacement.metrics import KneeScaleMetrics
@@ -29,6 +29,7 @@ from hpa_replacement.scale import NotScalable, Scales
 from hpa_replacement.settings import Settings
 from hpa_replacement.sources import ClusterSource
 from hpa_replacement.status import read_state, status_of
+from surgekit.events import Events
 from surgekit.kube import ApiError, Kube, KubeUnreachable
 from surgekit.modes import Mode
 
@@ -55,6 +56,7 @@ class Rounds:
         self._settings, self._kube, self._source, self._prometheus = settings, kube, source, prometheus
         self._metrics, self._allowed = metrics, allowed
         self._scales = Scales(kube)
+        self._events = Events(kube, "kneescale", "surgekit.dev/v1alpha1", "KneePolicy")
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="policy")
         # By uid of the policy: a policy that is deleted and made again is another one.
         self._answered: dict[str, tuple[int, int]] = {}  # generation, number of the interval
@@ -211,6 +213,9 @@ class Rounds:
                 try:
                     self._scales.set(policy.target, wanted)
                     self._metrics.changes.inc()
+                    self._events.post(
+                        obj["metadata"], "Rescaled", f"{look.scale.replicas} to {wanted}: {message}"
+                    )
                 except (NotScalable, ApiError) as error:
                     self._metrics.failures.labels("scale").inc()
                     reason, message = "TargetNotScalable", str(error)
@@ -225,6 +230,8 @@ class Rounds:
         metadata, before = obj["metadata"], obj.get("status") or {}
         self._reasons[metadata["uid"]] = reason
         self._metrics.decisions.labels(reason).inc()
+        if is_refusal(reason) and is_new(before, reason):
+            self._events.post(metadata, reason, message, "Warning")
         generation = metadata.get("generation", 0)
         conditions = [condition(before, reason, message, generation, now_s)]
         whole = status | {"observedGeneration": generation, "conditions": conditions}

@@ -89,6 +89,7 @@ class World:
         self.replicas = replicas or {"web": 1}
         self.policies: dict[str, Json] = {}
         self.patches: list[tuple[str, Json]] = []
+        self.events: list[Json] = []
         self.refusals: dict[str, ApiError] = {}  # by what a path ends with
         self.clients, self.errors_per_s = 20, 0.0
         self.down = False  # Prometheus
@@ -162,6 +163,12 @@ class World:
         if not path.startswith(f"{APPS}/namespaces/shop/deployments/") or name not in self.replicas:
             raise ApiError(404, "NotFound", f"{path} not found")
         return {"spec": {"replicas": self.replicas[name]}, "status": {"selector": f"app={name}"}}
+
+    def create(self, path: str, body: Json) -> Json:
+        assert path == "/apis/events.k8s.io/v1/namespaces/shop/events"
+        self._refuse(path)
+        self.events.append(body)
+        return body
 
     def patch(self, path: str, body: Json) -> Json:
         self.before_patch(path)

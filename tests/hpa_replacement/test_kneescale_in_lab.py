@@ -181,6 +181,14 @@ def test_a_controller_killed_in_a_search_goes_on_and_finds_the_knee(running: Run
     assert status["lastSample"]["throughputPerSecond"] > 4 * REPLICAS
 
 
+def test_events_tell_what_was_changed_and_why(running: Running) -> None:
+    events, _ = running.kube.list_all(f"/apis/events.k8s.io/v1/namespaces/{ENFORCED}/events")
+    notes = [
+        e["note"] for e in events if e["regarding"]["kind"] == "KneePolicy" and e["reason"] == "Rescaled"
+    ]
+    assert any(" so far " in note for note in notes), notes  # the search's reason
+
+
 def test_shadow_decides_and_changes_nothing(running: Running) -> None:
     _, reason, message = running.condition(SHADOWED)
     assert reason == "Searching"

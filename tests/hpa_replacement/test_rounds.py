@@ -50,6 +50,28 @@ def test_a_policy_brings_its_target_to_the_knee() -> None:
     assert exported(world, "policies", reason="Searching") == 0, "reasons nobody has any more are 0"
 
 
+def test_changes_and_refusals_are_told_in_events_once() -> None:
+    world = World()
+    world.add(kneepolicy())
+    rounds = world.rounds()
+    world.go(rounds, 15)
+    assert [event["reason"] for event in world.events] == ["Rescaled"] * len(world.scaled())
+    assert world.events[0]["note"].startswith(f"1 to {world.scaled()[0]}: ")
+    assert world.events[0]["regarding"]["uid"] == world.policies["web"]["metadata"]["uid"]
+    world.down = True
+    world.go(rounds, 5)
+    (told,) = world.events[len(world.scaled()) :]
+    assert (told["type"], told["reason"]) == ("Warning", "NoData")
+
+
+def test_an_event_that_is_refused_keeps_nothing_from_being_decided() -> None:
+    world = World()
+    world.refusals["/events"] = ApiError(403, "Forbidden", "events is forbidden")
+    world.add(kneepolicy())
+    world.go(world.rounds(), 15)
+    assert at_the_knee(world)
+
+
 def test_a_restart_in_the_middle_of_a_search_goes_on_where_it_was() -> None:
     """After every interval another leader; the same decisions as one leader makes."""
     worlds = World(), World()

@@ -49,6 +49,7 @@ RIGHTS = [
     ("surgekit-kneescale", "patch", "surgekit.dev", "kneepolicies", "", "shop", "", False),
     ("surgekit-kneescale", "patch", "apps", "deployments", "", "shop", "", False),
     ("surgekit-kneescale", "update", "autoscaling", "horizontalpodautoscalers", "", "shop", "", False),
+    ("surgekit-kneescale", "create", "events.k8s.io", "events", "", "shop", "", True),
     ("surgekit-kneescale", "get", "", "secrets", "", NAMESPACE, "surgekit-adapter-tls", False),
     ("surgekit-kneescale", "update", "coordination.k8s.io", "leases", "", NAMESPACE, KNEESCALE_LEASE, True),
     ("surgekit-kneescale", "update", "coordination.k8s.io", "leases", "", NAMESPACE, LEASE_NAME, False),
