@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,15 +10,13 @@ from typing import Any, TypeVar
 from hpa_replacement.policy import AtEnd, Budget, Policy, PolicyError, Search, Thresholds
 from hpa_replacement.presets import PRESETS
 from hpa_replacement.search.state import Variant
+from surgekit import duration
 from surgekit.modes import Mode
 
-__all__ = ["PATH", "KneePolicy", "Target", "Via", "duration_s", "read"]
+__all__ = ["PATH", "KneePolicy", "Target", "Via", "read"]
 
 Json = dict[str, Any]
 PATH = "/apis/surgekit.dev/v1alpha1/kneepolicies"
-_UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)", re.ASCII)
-_DURATION = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)  # the CRD's pattern
 W = TypeVar("W", bound=StrEnum)
 
 
@@ -99,7 +96,7 @@ def _policy(spec: Json) -> Policy:
     return Policy(
         max_replicas=_whole("spec.maxReplicas", spec),
         min_replicas=_whole("spec.minReplicas", spec, 1),
-        interval_s=duration_s("spec.samplingInterval", spec.get("samplingInterval", "30s")),
+        interval_s=_duration_s("spec.samplingInterval", spec.get("samplingInterval", "30s")),
         thresholds=_thresholds(_part("spec.thresholds", spec)),
         search=Search(
             _word("spec.search.variant", search, Variant, Variant.BEST),
@@ -124,16 +121,16 @@ def _budget(budget: Json) -> Budget | None:
         return None
     return Budget(
         _number("spec.budget.replicaIntervals", budget),
-        duration_s("spec.budget.window", budget.get("window")),
+        _duration_s("spec.budget.window", budget.get("window")),
         _word("spec.budget.atEnd", budget, AtEnd, AtEnd.HOLD),
     )
 
 
-def duration_s(where: str, text: object) -> float:
-    """ "1m30s" as Go and CEL write it."""
-    if not isinstance(text, str) or not _DURATION.fullmatch(text):
+def _duration_s(where: str, text: object) -> float:
+    seconds = duration.seconds(text)
+    if seconds is None:
         raise PolicyError(f"{where}: must be a duration such as 30s or 1m30s, is {text!r}")
-    return sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
+    return seconds
 
 
 # `where` is the whole path of a field; its last word is its key in the object it is read from.

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from typing import Any
 
 from hpa_replacement.adapter.model import PolicyFacts, PolicyTable
+from hpa_replacement.kneepolicy import PATH
+from surgekit import duration
 from surgekit.kube import Kube
 from surgekit.modes import Mode
 from surgekit.watch import Watch
 
-__all__ = ["PATH", "Policies", "duration_s", "read_policy"]
+__all__ = ["Policies", "read_policy"]
 
 Json = dict[str, Any]
-PATH = "/apis/surgekit.dev/v1alpha1/kneepolicies"
 _DEFAULT_INTERVAL = "30s"  # the CRD's default, which the paper uses
-_UNIT_S = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h))+")
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
 
 class Policies:
@@ -65,8 +62,8 @@ def read_policy(obj: Json) -> PolicyFacts:
     except ValueError:
         mode = Mode.OFF
         faults.append(f"spec.mode: {spec['mode']!r} is not one of {', '.join(Mode)}")
-    interval_s = duration_s(spec.get("samplingInterval", _DEFAULT_INTERVAL))
-    if interval_s is None:
+    interval_s = duration.seconds(spec.get("samplingInterval", _DEFAULT_INTERVAL))
+    if not interval_s:
         faults.append(f"spec.samplingInterval: {spec['samplingInterval']!r} is not a duration over 0")
     replicas = status.get("targetReplicas")
     if replicas is not None and (type(replicas) is not int or replicas < 1):
@@ -89,13 +86,6 @@ def read_policy(obj: Json) -> PolicyFacts:
         observed_generation=status.get("observedGeneration"),
         fault="; ".join(faults),
     )
-
-
-def duration_s(text: Any) -> float | None:
-    """Seconds of a duration as Kubernetes writes it ("1m30s"); None where it is not one, or is 0."""
-    if not isinstance(text, str) or not _DURATION.fullmatch(text):
-        return None
-    return sum(float(number) * _UNIT_S[unit] for number, unit in _PART.findall(text)) or None
 
 
 def _moment_s(text: Any) -> float | None:

@@ -6,20 +6,9 @@ from typing import Any
 
 import pytest
 
-from hpa_replacement.adapter.table import Policies, duration_s, read_policy
+from hpa_replacement.adapter.table import Policies, read_policy
 from surgekit.modes import Mode
 from tests.hpa_replacement.adapter.builders import policy
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("30s", 30.0), ("1m30s", 90.0), ("1h", 3600.0), ("500ms", 0.5), ("7.5s", 7.5), ("1h0m0s", 3600.0),
-        ("0s", None), ("30", None), (30, None), ("-5s", None), ("", None), ("s", None), (None, None),
-    ],
-)  # fmt: skip
-def test_durations(text: Any, seconds: float | None) -> None:
-    assert duration_s(text) == seconds
 
 
 def test_a_whole_policy() -> None:
