@@ -1,0 +1,124 @@
+"""Prometheus as it is asked here: one instant query, a value for each named series, or why not."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+import requests
+from prometheus_api_client import PrometheusConnect
+from prometheus_api_client.exceptions import PrometheusApiClientException
+from requests.auth import AuthBase
+from urllib3 import Retry
+
+__all__ = ["Labels", "NoAnswer", "Prometheus", "Queries", "QueryFailed", "Round", "duration"]
+
+Labels = frozenset[tuple[str, str]]
+
+# Queries of one round without an answer, each of which waits for its timeout: then no more are sent.
+_SILENCES = 3
+
+
+class QueryFailed(Exception):
+    """Prometheus refused the query, or did not answer; the message says which."""
+
+
+class NoAnswer(QueryFailed):
+    """Prometheus did not answer."""
+
+
+class Queries(Protocol):
+    def values(self, query: str, at_s: float) -> Mapping[Labels, float]: ...
+
+
+class Prometheus:
+    """Values are as they were at a moment given by us, so that all queries of a round speak of one window."""
+
+    def __init__(
+        self, url: str, timeout_s: float, ca_file: Path | None = None, token_file: Path | None = None
+    ) -> None:
+        session = requests.Session()
+        if ca_file:
+            session.verify = str(ca_file)
+        auth = _Bearer(token_file) if token_file else None
+        # Not asked twice: the next round comes soon enough, and this one must not wait for backoffs.
+        self._connection = PrometheusConnect(url, session=session, auth=auth, retry=Retry(0, read=False))
+        self._url, self._timeout_s = url, timeout_s
+
+    def values(self, query: str, at_s: float) -> Mapping[Labels, float]:
+        """Series with a finite value. Two series never share all their labels."""
+        try:
+            result = self._connection.custom_query(
+                query, params={"time": f"{at_s:.3f}"}, timeout=self._timeout_s
+            )
+        except requests.JSONDecodeError as error:
+            raise QueryFailed(f"what answers at {self._url} is not Prometheus: {error}") from error
+        except (requests.RequestException, OSError) as error:  # OSError: the token or CA cannot be read
+            raise NoAnswer(f"Prometheus at {self._url} does not answer: {_in_short(error)}") from error
+        except (PrometheusApiClientException, KeyError, TypeError) as error:
+            raise QueryFailed(f"Prometheus refused {query!r}: {error}") from error
+        found: dict[Labels, float] = {}
+        for series in result:
+            if not isinstance(series, dict):  # a scalar: [time, value]
+                raise QueryFailed(f"{query!r} gives a scalar or text, not series")
+            if "value" not in series:
+                raise QueryFailed(f"{query!r} gives ranges or histograms, not numbers")
+            number = float(series["value"][1])
+            if math.isfinite(number):
+                found[frozenset(series["metric"].items())] = number
+        return found
+
+
+class Round:
+    """Queries about one moment. Each is sent once, and its answer remembered, its failure too."""
+
+    def __init__(self, prometheus: Queries, at_s: float) -> None:
+        self._prometheus, self._at_s = prometheus, at_s
+        self._known: dict[str, Mapping[Labels, float] | QueryFailed] = {}
+        self._silences: list[NoAnswer] = []
+
+    def series(self, query: str) -> Mapping[Labels, float]:
+        if query not in self._known:
+            self._known[query] = self._ask(query)
+        answer = self._known[query]
+        if isinstance(answer, QueryFailed):
+            raise answer
+        return answer
+
+    def _ask(self, query: str) -> Mapping[Labels, float] | QueryFailed:
+        if len(self._silences) >= _SILENCES:
+            return self._silences[-1]
+        try:
+            return self._prometheus.values(query, self._at_s)
+        except NoAnswer as error:
+            self._silences.append(error)
+            return error
+        except QueryFailed as error:
+            return error
+
+
+def duration(seconds: float) -> str:
+    """As PromQL writes it."""
+    return f"{round(seconds * 1000)}ms"
+
+
+class _Bearer(AuthBase):
+    """Read anew for each query: a service account's token is replaced every hour."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {self._file.read_text().strip()}"
+        return request
+
+
+def _in_short(error: Exception) -> str:
+    """Without the addresses of objects that urllib3 names: a condition would change with each of them."""
+    if isinstance(error, requests.Timeout):
+        return "timed out"
+    reason = getattr(error.args[0], "reason", None) if error.args else None
+    return re.sub(r"^.*(?:<.*>|\(.*\)): ", "", str(reason or error))

@@ -1,0 +1,70 @@
+"""Which of a fixed number of slots belongs to whom. Pure.
+
+HAProxy's servers are there from the start; a pod is given one and leaves it. Who comes back gets the slot
+it had if nobody took it: what it was doing when it left is still counted there. Others take the slot that
+was left longest ago: connections to its former pod are long gone then.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+__all__ = ["Change", "Slots"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """Whose a slot is from now on; None: nobody's."""
+
+    slot: int
+    owner: str | None
+
+
+class Slots:
+    """`taken` and `left` are what is known of them from before: slot to owner, or last owner."""
+
+    def __init__(
+        self, count: int, taken: Mapping[int, str] | None = None, left: Mapping[int, str] | None = None
+    ) -> None:
+        self._last = {**(left or {}), **(taken or {})}
+        self._taken: dict[str, int] = {}
+        for number, owner in (taken or {}).items():
+            self._taken.setdefault(owner, number)
+        # Those never used first, then those left; of the latter nobody knows which was first.
+        held = set(self._taken.values())
+        free = [number for number in range(count) if number not in held]
+        self._free = deque(sorted(free, key=lambda number: (number in self._last, number)))
+        self.without: tuple[str, ...] = ()  # who found no slot
+
+    @property
+    def taken(self) -> Mapping[str, int]:
+        """Slots by owner."""
+        return self._taken
+
+    def update(self, owners: Collection[str]) -> list[Change]:
+        """What to change so that exactly `owners` have a slot, as far as there are any."""
+        changes = []
+        wanted = dict.fromkeys(owners)
+        for owner in [owner for owner in self._taken if owner not in wanted]:
+            number = self._taken.pop(owner)
+            self._free.append(number)
+            changes.append(Change(number, None))
+        wanting = [owner for owner in wanted if owner not in self._taken]
+        former = {self._last[number]: number for number in self._free if number in self._last}
+        for owner in wanting[: len(self._free)]:
+            if owner in former:
+                self._free.remove(former[owner])
+                changes.append(self._give(former[owner], owner))
+        self.without = ()
+        for owner in [owner for owner in wanting if owner not in self._taken]:
+            if self._free:
+                changes.append(self._give(self._free.popleft(), owner))
+            else:
+                self.without += (owner,)
+        return changes
+
+    def _give(self, number: int, owner: str) -> Change:
+        self._taken[owner], self._last[number] = number, owner
+        return Change(number, owner)
