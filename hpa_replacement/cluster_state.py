@@ -34,6 +34,7 @@ class Replica:
     deleting: bool
     node_selector: Mapping[str, str]
     tolerations: frozenset[tuple[str, str | None, str]]  # key, value (None: any), effect; "" stands for any
+    concurrency: int = 1  # of a ComboFunc's pod: the requests it takes at a time
 
     @property
     def serves(self) -> bool:
@@ -153,7 +154,11 @@ def _replica(obj: Json, before: Replica | None, now_s: float) -> Replica:
     metadata, spec = obj["metadata"], obj.get("spec") or {}
     conditions = (obj.get("status") or {}).get("conditions") or ()
     ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-    since_s = before.ready_since_s if before and before.ready_since_s is not None else now_s
+    concurrency = _concurrency(metadata)
+    since_s = now_s
+    # One that was resized serves as another from then on.
+    if before and before.ready_since_s is not None and before.concurrency == concurrency:
+        since_s = before.ready_since_s
     try:
         cpu, memory = requests(obj)
     except PodError:
@@ -169,7 +174,13 @@ def _replica(obj: Json, before: Replica | None, now_s: float) -> Replica:
         "deletionTimestamp" in metadata,
         spec.get("nodeSelector") or {},
         frozenset(map(_toleration, spec.get("tolerations") or ())),
+        concurrency,
     )
+
+
+def _concurrency(metadata: Json) -> int:
+    text = (metadata.get("annotations") or {}).get("surgekit.dev/concurrency", "")
+    return int(text) if text.isdecimal() else 1
 
 
 def _toleration(of: Json) -> tuple[str, str | None, str]:

@@ -10,13 +10,13 @@ import structlog
 
 from hpa_replacement.knative.loop import PodAutoscalerLoop
 from hpa_replacement.metrics import KneeScaleMetrics
-from hpa_replacement.prometheus import Prometheus, Queries
 from hpa_replacement.rounds import Rounds
 from hpa_replacement.settings import Settings
 from hpa_replacement.sources import ClusterSource
 from surgekit import health_server
 from surgekit.kube import ApiError, Kube, KubeUnreachable
 from surgekit.lease import Lease
+from surgekit.prometheus import Prometheus, Queries
 from surgekit.watch import overdue
 
 __all__ = ["LEASE_NAME", "Controller", "run"]

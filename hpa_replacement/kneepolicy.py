@@ -34,6 +34,11 @@ class Target:
     namespace: str
     name: str
 
+    @property
+    def counts_concurrency(self) -> bool:
+        """Whether a replica of its scale is one request at a time, and a pod may be several."""
+        return self.kind == "ComboFunc" and self.api_version.startswith("surgekit.dev/")
+
 
 @dataclass(frozen=True, slots=True)
 class KneePolicy:

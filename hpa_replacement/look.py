@@ -23,6 +23,7 @@ class Look:
     pods: frozenset[str]  # Ready
     unchanged_since_s: float
     window_s: float
+    ready_replicas: int = 0  # in the units of its scale
     requested_cores: float = 0.0
     capacity: int = 0
     missing: str = ""  # why there is nothing to ask Prometheus for
@@ -68,7 +69,7 @@ def sample_of(look: Look, reading: Reading | str, now_s: float) -> Sample | NoSa
     try:
         return Sample(
             replicas=look.scale.replicas,
-            ready_replicas=len(look.pods),
+            ready_replicas=look.ready_replicas,
             ready_since_s=look.unchanged_since_s,
             window_start_s=now_s - look.window_s,
             window_end_s=now_s,

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from string import Template
 
 from hpa_replacement.presets import CPU, PRESETS
-from hpa_replacement.prometheus import Labels, NoAnswer, Queries, QueryFailed
+from surgekit.prometheus import Labels, Queries, QueryFailed, Round, duration
 
 __all__ = ["Asked", "Reading", "read"]
 
 # Of the scrapes an interval should hold: one may be late at either end.
 _ENOUGH = 0.75
-# Queries of one round without an answer, each of which waits for its timeout: then no more are sent.
-_SILENCES = 3
 
 
 @dataclass(frozen=True)
@@ -64,33 +62,14 @@ def read(
 
 
 class _Answers:
-    """Each query is sent once, and remembered, its failure too."""
+    """What was asked of Prometheus, for the window of each."""
 
     def __init__(self, prometheus: Queries, at_s: float) -> None:
-        self._prometheus, self._at_s = prometheus, at_s
-        self._known: dict[str, Mapping[Labels, float] | QueryFailed] = {}
+        self._round = Round(prometheus, at_s)
         self._cores: dict[float, Mapping[str, Mapping[str, float]]] = {}
-        self._silences: list[NoAnswer] = []
 
     def series(self, query: str, window_s: float) -> Mapping[Labels, float]:
-        text = Template(query).safe_substitute(window=_duration(window_s))
-        if text not in self._known:
-            self._known[text] = self._ask(text)
-        answer = self._known[text]
-        if isinstance(answer, QueryFailed):
-            raise answer
-        return answer
-
-    def _ask(self, text: str) -> Mapping[Labels, float] | QueryFailed:
-        if len(self._silences) >= _SILENCES:
-            return self._silences[-1]
-        try:
-            return self._prometheus.values(text, self._at_s)
-        except NoAnswer as error:
-            self._silences.append(error)
-            return error
-        except QueryFailed as error:
-            return error
+        return self._round.series(Template(query).safe_substitute(window=duration(window_s)))
 
     def cores(self, namespace: str, window_s: float) -> Mapping[str, float]:
         """Cores used by each pod of a namespace."""
@@ -148,7 +127,3 @@ def _cpu(answers: _Answers, one: Asked, own: Mapping[str, str]) -> float | None:
     if missing := sorted(one.pods - cores.keys()):
         raise _Unanswered(f"no CPU usage of {len(missing)} of {len(one.pods)} pods, {missing[0]} among them")
     return sum(cores[pod] for pod in one.pods)
-
-
-def _duration(seconds: float) -> str:
-    return f"{round(seconds * 1000)}ms"

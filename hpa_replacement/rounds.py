@@ -17,6 +17,7 @@ from typing import Any
 import structlog
 
 from hpa_replacement import kneepolicy, scaling
+from hpa_replacement.cluster_state import Replica
 from hpa_replacement.conditions import REASONS, Refusal, condition, is_new, is_refusal, reason_of
 from hpa_replacement.kneepolicy import KneePolicy, Target, Via
 from hpa_replacement.look import Look, asked, clean_window_s, sample_of
@@ -24,14 +25,14 @@ from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.model import Decision, Sample, State
 from hpa_replacement.monitor import Reading, read
 from hpa_replacement.policy import PolicyError
-from hpa_replacement.prometheus import Queries
-from hpa_replacement.scale import NotScalable, Scales
+from hpa_replacement.scale import NotScalable, Scale, Scales
 from hpa_replacement.settings import Settings
 from hpa_replacement.sources import ClusterSource
 from hpa_replacement.status import read_state, status_of
 from surgekit.events import Events
 from surgekit.kube import ApiError, Kube, KubeUnreachable
 from surgekit.modes import Mode
+from surgekit.prometheus import Queries
 
 __all__ = ["Rounds"]
 
@@ -137,15 +138,30 @@ class Rounds:
         # Requests that wait in the pods there were before stay there: they are let go first. Queues of few
         # pods are uneven, so some take twice the average.
         since_s += 2 * self._latency_s.get(_uid(obj), 0.0)
-        # Those that wait for a node take room yet.
-        placed = sum(replica.node != "" for replica in replicas)
+        ready, capacity = self._counted(policy, scale, replicas)
         return replace(
             look,
             unchanged_since_s=since_s,
             window_s=clean_window_s(interval_s, now_s - since_s, self._settings.scrape_interval_s),
+            ready_replicas=ready,
             requested_cores=sum(replica.cpu_millicores for replica in serving) / 1000,
-            capacity=self._source.capacity(serving[0], placed, self._settings.extra_nodes),
+            capacity=capacity,
         )
+
+    def _counted(self, policy: KneePolicy, scale: Scale, replicas: Sequence[Replica]) -> tuple[int, int]:
+        """Ready, and the most there can be, in the units of the scale. Some must serve."""
+        serving = [replica for replica in replicas if replica.serves]
+        # Those that wait for a node take room yet.
+        placed = [replica for replica in replicas if replica.node]
+        extra_nodes = self._settings.extra_nodes
+        if not policy.target.counts_concurrency:
+            return len(serving), self._source.capacity(serving[0], len(placed), extra_nodes)
+        # A plan may have a little more than was asked for: all of that is there then.
+        ready = min(sum(replica.concurrency for replica in serving), scale.replicas)
+        # What is left holds the smallest pods; larger ones only do better.
+        least = min(serving, key=lambda replica: (replica.concurrency, replica.name))
+        more = self._source.capacity(least, 0, extra_nodes) * least.concurrency
+        return ready, more + sum(replica.concurrency for replica in placed)
 
     def _aside(self, policy: KneePolicy, oldest: Mapping[Any, str]) -> str:
         """Why a decision is for the status only; a Refusal when there must be none."""

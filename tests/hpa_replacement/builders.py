@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from hpa_replacement.metrics import KneeScaleMetrics
-from hpa_replacement.prometheus import Labels, NoAnswer
 from hpa_replacement.rounds import Rounds
 from hpa_replacement.settings import Settings
 from hpa_replacement.sources import ClusterSource
 from surgekit.kube import ApiError, Kube
+from surgekit.prometheus import Labels, NoAnswer
 
 Json = dict[str, Any]
 APPS = "/apis/apps/v1"

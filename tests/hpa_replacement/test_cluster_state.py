@@ -45,6 +45,22 @@ def test_ready_lost_and_found_counts_from_when_it_was_found() -> None:
     assert cluster.unchanged_since_s("shop", WEB) == 120.0
 
 
+def test_a_pod_that_takes_another_number_of_requests_serves_as_that_from_then_on() -> None:
+    def sized(concurrency: str) -> dict[str, Any]:
+        obj = pod("a")
+        obj["metadata"]["annotations"] = {"surgekit.dev/concurrency": concurrency}
+        return obj
+
+    cluster = state(sized("2"))
+    cluster.apply_pod("MODIFIED", sized("2"), 120.0)
+    assert cluster.unchanged_since_s("shop", WEB) == 100.0
+    cluster.apply_pod("MODIFIED", sized("8"), 140.0)
+    assert cluster.unchanged_since_s("shop", WEB) == 140.0
+    assert [replica.concurrency for replica in cluster.replicas("shop", WEB)] == [8]
+    cluster.apply_pod("MODIFIED", sized("several"), 150.0)
+    assert [replica.concurrency for replica in cluster.replicas("shop", WEB)] == [1]
+
+
 @pytest.mark.parametrize("how", ["deleted", "deleting", "finished", "not listed any more"])
 def test_a_pod_that_leaves_makes_the_window_unclean(how: str) -> None:
     cluster = state(pod("a"), pod("b"))

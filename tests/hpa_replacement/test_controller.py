@@ -10,9 +10,9 @@ import pytest
 
 from hpa_replacement import controller as module
 from hpa_replacement.controller import Controller
-from hpa_replacement.prometheus import Queries
 from hpa_replacement.settings import Settings
 from surgekit.kube import Kube, KubeUnreachable
+from surgekit.prometheus import Queries
 
 
 class FakeLease:

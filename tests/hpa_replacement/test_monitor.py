@@ -9,7 +9,7 @@ import pytest
 
 from hpa_replacement.monitor import Asked, Reading, read
 from hpa_replacement.presets import CPU, PRESETS
-from hpa_replacement.prometheus import Labels, NoAnswer, QueryFailed
+from surgekit.prometheus import Labels, NoAnswer, QueryFailed
 
 WINDOW_S, SCRAPE_S = 30.0, 5.0
 

@@ -12,11 +12,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from hpa_replacement.monitor import Asked, Reading, read
 from hpa_replacement.presets import PRESETS
-from hpa_replacement.prometheus import Prometheus
 from kwok import prometheus
 from kwok.binaries import PROMETHEUS
 from kwok.errors import BinariesError
 from kwok.lab import Lab
+from surgekit.prometheus import Prometheus
 
 pytestmark = pytest.mark.lab
 

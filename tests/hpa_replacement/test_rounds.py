@@ -10,7 +10,7 @@ import pytest
 from hpa_replacement.adapter.table import read_policy
 from hpa_replacement.adapter.values import Limits, withheld
 from surgekit.kube import ApiError
-from tests.hpa_replacement.builders import World, hpa, kneepolicy
+from tests.hpa_replacement.builders import World, hpa, kneepolicy, pod
 
 
 def decided_at_s(status: dict[str, Any]) -> float:
@@ -48,6 +48,43 @@ def test_a_policy_brings_its_target_to_the_knee() -> None:
     assert exported(world, "changes_total") == len(world.scaled())
     assert exported(world, "policies", reason="AtKnee") == 1
     assert exported(world, "policies", reason="Searching") == 0, "reasons nobody has any more are 0"
+
+
+class OfConcurrency(World):
+    """Its targets are ComboFuncs: their replicas are concurrency, of which each pod has four."""
+
+    def get(self, path: str, **_: Any) -> dict[str, Any]:
+        if path == COMBOFUNCS:
+            names = ("combofuncs", "combofuncs/scale")
+            return {
+                "resources": [
+                    {"name": n, "kind": k} for n, k in zip(names, ("ComboFunc", "Scale"), strict=True)
+                ]
+            }
+        return super().get(path.replace(f"{COMBOFUNCS}/namespaces/shop/combofuncs", DEPLOYMENTS))
+
+    def _feed_pods(self) -> None:
+        pods = [
+            pod(f"{app}-{i}", app=app) for app, most in self.replicas.items() for i in range(-(-most // 4))
+        ]
+        for one in pods:
+            one["metadata"]["annotations"] = {"surgekit.dev/concurrency": "4"}
+        self._feed("pods", pods)
+
+
+COMBOFUNCS, DEPLOYMENTS = "/apis/surgekit.dev/v1alpha1", "/apis/apps/v1/namespaces/shop/deployments"
+
+
+def test_a_combofunc_is_counted_by_its_concurrency() -> None:
+    """A pod is several replicas of its scale, and a plan may have a little more than was asked for."""
+    world = OfConcurrency(web=2)
+    target = {"apiVersion": "surgekit.dev/v1alpha1", "kind": "ComboFunc", "name": "web"}
+    world.add(kneepolicy(scaleTargetRef=target))
+    world.go(world.rounds(), 15)
+    assert at_the_knee(world), (world.replicas, world.condition())
+    sample = world.status()["lastSample"]
+    assert sample["readyReplicas"] == sample["replicas"] == world.replicas["web"]
+    assert sample["capacity"] == 160  # 40 pods of 200m on 8 cores
 
 
 def test_changes_and_refusals_are_told_in_events_once() -> None:
