@@ -22,8 +22,8 @@ from surgekit.kube import Kube
 __all__ = ["FRONT_PROXY", "account_kubeconfig", "create", "stage_files"]
 
 _STAGES = Path(__file__).parent / "stages"
-# Stages that wait for the node model, and those in place of them where nobody waits.
-_TIMED = {"pod-create", "pod-ready", "pod-resize"}
+# Stages that wait for the node model, and those where nobody waits (the model carries resizes out itself).
+_TIMED = {"pod-create", "pod-ready"}
 _INSTANT = {"pod-ready-instant", "pod-resize-instant"}
 _NAME = "lab"
 FRONT_PROXY = "front-proxy-client"  # kubeadm's name; the only one that may speak for others

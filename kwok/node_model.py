@@ -5,7 +5,7 @@ created there, not with their size, and nodes do not disturb each other. That is
 while k pods are being created on a node, each progresses at 1/k of its speed. A pod of m containers
 is m units of work, since a kubelet starts a pod's containers one after another. The first use of an
 image on a node waits for its pull; a kubelet pulls one image at a time, and pods share the pull. A
-resize in place takes tau_u.
+resize in place takes tau_u once the node has room for it (`kwok.node_model_room`).
 
 Pure: time is an argument, nothing here waits. `kwok.node_model_process` runs it against a cluster.
 """
@@ -16,9 +16,13 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from kwok.node_model_room import Amount, Rooms
 from kwok.scenario import Scenario, tagged
 
-__all__ = ["Created", "Event", "NodeModel", "ProcessorSharing", "PullStarted", "Pulled", "Resized"]
+__all__ = [
+    "Created", "Event", "NodeModel", "ProcessorSharing", "PullStarted", "Pulled", "ResizePending",
+    "ResizeStarted", "Resized",
+]  # fmt: skip
 
 # Pods that entered together leave together: their remaining work differs by rounding only.
 _ROUNDING = 1e-9
@@ -48,6 +52,18 @@ class Pulled(Event):
 @dataclass(frozen=True)
 class Created(Event):
     pass
+
+
+@dataclass(frozen=True)
+class ResizePending(Event):
+    generation: int
+    reason: str  # Deferred or Infeasible
+    message: str
+
+
+@dataclass(frozen=True)
+class ResizeStarted(Event):
+    generation: int
 
 
 @dataclass(frozen=True)
@@ -145,6 +161,7 @@ class _Node:
     pulls: list[_Pull] = field(default_factory=list)  # one at a time, in order
     waiting: dict[str, _Waiting] = field(default_factory=dict)
     resizing: dict[str, tuple[float, int]] = field(default_factory=dict)  # pod -> (end, generation)
+    due_s: float = math.inf  # next_s(), as of the last time anything came, went or happened
 
     def next_s(self) -> float:
         pull = self.pulls[0] if self.pulls else None
@@ -162,7 +179,17 @@ class NodeModel:
         self._scenario = scenario
         self._nodes: dict[str, _Node] = {}
         self._where: dict[str, str] = {}
+        self._rooms = Rooms()
+        self._generation: dict[str, int] = {}  # of the newest resize asked for, by pod
         self._happened: list[Event] = []
+
+    def allocatable(self, node: str, amount: Amount) -> None:
+        """What a node has for its pods; one that was never told of has room for everything."""
+        self._rooms.allocatable(node, amount)
+
+    def hold(self, pod: str, node: str, amount: Amount) -> None:
+        """A pod is on a node and has this much of it, until it is gone; known pods are ignored."""
+        self._rooms.hold(pod, node, amount)
 
     def bind(self, pod: str, node: str, containers: int, images: Iterable[str], now_s: float) -> None:
         """A pod arrives on a node; known pods are ignored."""
@@ -186,19 +213,52 @@ class NodeModel:
             place.creating.add(pod, containers, now_s)
         self._advance_node(node, now_s)
 
-    def resize(self, pod: str, node: str, generation: int, now_s: float) -> None:
-        """A pod's resources change in place; a newer generation starts over."""
-        place = self._at(node, now_s)
-        if generation > place.resizing.get(pod, (0.0, -1))[1]:
-            place.resizing[pod] = (now_s + self._scenario.tau_resize_s(node), generation)
+    def resize(
+        self, pod: str, node: str, generation: int, now_s: float, amount: Amount | None = None
+    ) -> None:
+        """A pod is to have `amount` in place; a newer generation that is granted starts over.
+
+        What is under way is carried on while a newer one waits. One seen before is ignored.
+        """
+        self._at(node, now_s)
+        if generation <= self._generation.get(pod, -1):
+            return
+        self._generation[pod] = generation
+        refusal = None if amount is None else self._rooms.ask(pod, node, amount)
+        if refusal:
+            said = refusal.reason, refusal.message
+            self._happened.append(ResizePending(now_s, node, pod, generation, *said))
+        else:
+            self._start_resize(pod, node, now_s)
+            self._retry(node, now_s)
 
     def cancel(self, pod: str, node: str, now_s: float) -> None:
-        """A pod goes away, in whatever state. What it made its node pull is pulled to the end."""
+        """Nothing more is done for a pod. What it made its node pull is pulled to the end."""
         place = self._at(node, now_s)
         place.creating.remove(pod, now_s)
         place.waiting.pop(pod, None)
         place.resizing.pop(pod, None)
+        place.due_s = place.next_s()
         self._where.pop(pod, None)
+        self._rooms.forget_asked(pod)
+
+    def gone(self, pod: str, node: str, now_s: float) -> None:
+        """A pod is no more: what it had is free for others."""
+        self.cancel(pod, node, now_s)
+        self._generation.pop(pod, None)
+        self._rooms.release(pod)
+        self._retry(node, now_s)
+
+    def _retry(self, node: str, now_s: float) -> None:
+        for pod in self._rooms.retry(node):
+            self._start_resize(pod, node, now_s)
+
+    def _start_resize(self, pod: str, node: str, now_s: float) -> None:
+        generation = self._generation[pod]
+        self._happened.append(ResizeStarted(now_s, node, pod, generation))
+        place = self._nodes[node]
+        place.resizing[pod] = (now_s + self._scenario.tau_resize_s(node), generation)
+        place.due_s = place.next_s()
 
     def has_image(self, node: str, image: str) -> None:
         """A node had this image before the model started."""
@@ -213,12 +273,13 @@ class NodeModel:
 
     def next_event_s(self) -> float:
         """When something happens next if nothing comes or goes."""
-        return min((place.next_s() for place in self._nodes.values()), default=math.inf)
+        return min((place.due_s for place in self._nodes.values()), default=math.inf)
 
     def advance(self, now_s: float) -> list[Event]:
         """Everything that happened up to now and was not told yet, in order of time."""
-        for node in self._nodes:
-            self._advance_node(node, now_s)
+        for node, place in self._nodes.items():
+            if place.due_s <= now_s:
+                self._advance_node(node, now_s)
         happened, self._happened = sorted(self._happened, key=lambda event: event.at_s), []
         return happened
 
@@ -245,6 +306,7 @@ class NodeModel:
                     self._happened.append(Resized(end_s, node, pod, generation))
             self._advance_pull(node, place, next_s)
         place.creating.advance(now_s)
+        place.due_s = next_s
 
     def _advance_pull(self, node: str, place: _Node, now_s: float) -> None:
         if not place.pulls:

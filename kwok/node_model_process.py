@@ -1,9 +1,9 @@
 """Runs the node model against a lab: watches pods, and lets KWOK make them Ready when the model says.
 
-`python -m kwok.node_model_process`. It plays the kubelet where KWOK does not: the annotations that
-KWOK's stages wait for (kwok/stages/pod-ready.yaml, pod-resize.yaml), the images in a node's status,
-the Events of image pulls. Pods told to hang or whose image cannot be had take no share of a node's
-speed: nothing is being created there.
+`python -m kwok.node_model_process`. It plays the kubelet where KWOK does not: the annotation that
+KWOK's stages wait for (kwok/stages/pod-ready.yaml), the images in a node's status, the Events of image
+pulls, and resizes in place (`kwok.node_model_resize_status`). Pods told to hang or whose image cannot be
+had take no share of a node's speed: nothing is being created there.
 """
 
 from __future__ import annotations
@@ -19,10 +19,22 @@ from typing import Any
 
 import structlog
 
-from kwok.node_model import Created, Event, NodeModel, Pulled, PullStarted, Resized
+from kwok.node_model import (
+    Created,
+    Event,
+    NodeModel,
+    Pulled,
+    PullStarted,
+    Resized,
+    ResizePending,
+    ResizeStarted,
+)  # fmt: skip
+from kwok.node_model_resize_status import allocated, asked, in_progress, is_asked, pending, resized
+from kwok.node_model_room import Amount
 from kwok.scenario import Scenario
 from surgekit import logs
 from surgekit.kube import ApiError, Kube, KubeUnreachable
+from surgekit.pods import requests
 from surgekit.watch import Watch
 
 __all__ = ["NodeModelProcess"]
@@ -30,13 +42,18 @@ __all__ = ["NodeModelProcess"]
 log = structlog.get_logger(__name__)
 
 CREATED = "lab.surgekit.dev/created"
-RESIZED = "lab.surgekit.dev/resized"
 FATE = "lab.surgekit.dev/fate"
 _NEVER_CREATED = {"hang", "pull-error"}
+# The API server's admission (PodResize, 1.36) already refuses more than the allocatable; a kubelet has
+# further reasons, such as a Guaranteed pod under the static CPU manager.
+_RESIZE_INFEASIBLE = "resize-infeasible"
+_MORE_THAN_ANY_NODE = Amount(10**9, 10**18)
 _WRITERS = 16  # as many as surgekit.kube keeps connections
 _RETRIES = 3
+MERGE_PATCH, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
 
 Json = dict[str, Any]
+_ResizeEvent = ResizePending | ResizeStarted | Resized
 
 
 class NodeModelProcess:
@@ -46,13 +63,17 @@ class NodeModelProcess:
         self._kube, self._scenario = kube, scenario
         self._model = NodeModel(scenario)
         self._pods: dict[str, tuple[str, str, str]] = {}  # uid -> (namespace, name, node)
+        self._resizing: dict[str, dict[int, Json]] = {}  # uid -> generation -> the pod that asks for it
+        self._known_nodes: set[str] = set()  # whose allocatable the model was told
         self._changed = threading.Condition()
-        self._writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="writer")
+        # A pod always has the same one, so that what is written of it is in order.
+        self._writers = [ThreadPoolExecutor(1, thread_name_prefix="writer") for _ in range(_WRITERS)]
         self._image_writes = threading.Lock()
         # The model's time 0 is the scenario's epoch, so that others can ask it what tau was when.
         self._start_s = time.monotonic() - (time.time() - scenario.epoch_s)
         nodes, _ = kube.list_all("/api/v1/nodes")
         for node in nodes:
+            self._tell_allocatable(node)
             for image in node["status"].get("images") or []:
                 for name in image.get("names") or []:
                     self._model.has_image(node["metadata"]["name"], name)
@@ -61,7 +82,7 @@ class NodeModelProcess:
         with self._changed:
             there = {pod["metadata"]["uid"] for pod in objects}
             for uid in self._pods.keys() - there:
-                self._forget(uid, arrival_s)
+                self._gone(uid, arrival_s)
             for pod in objects:
                 self._observe(pod, arrival_s)
             self._changed.notify()
@@ -69,7 +90,7 @@ class NodeModelProcess:
     def apply(self, kind: str, obj: Json, arrival_s: float) -> None:
         with self._changed:
             if kind == "DELETED":
-                self._forget(obj["metadata"]["uid"], arrival_s)
+                self._gone(obj["metadata"]["uid"], arrival_s)
             else:
                 self._observe(obj, arrival_s)
             self._changed.notify()
@@ -83,30 +104,44 @@ class NodeModelProcess:
                     wait_s = self._model.next_event_s() - (time.monotonic() - self._start_s)
                     self._changed.wait(min(max(wait_s, 0.0), 1.0))
             for event in happened:
-                self._writers.submit(self._write, event)
+                self._writers[hash(event.pod) % _WRITERS].submit(self._write, event)
 
     def _observe(self, pod: Json, arrival_s: float) -> None:
         meta, spec, status = pod["metadata"], pod["spec"], pod["status"]
         uid, node, now_s = meta["uid"], spec.get("nodeName"), arrival_s - self._start_s
         if not node:
             return
-        if "deletionTimestamp" in meta or status.get("phase") in ("Succeeded", "Failed"):
-            self._forget(uid, arrival_s)
+        if status.get("phase") in ("Succeeded", "Failed"):
+            self._gone(uid, arrival_s)
             return
-        annotations = meta.get("annotations") or {}
-        if CREATED not in annotations:
+        self._pods[uid] = (meta["namespace"], meta["name"], node)
+        self._model.hold(uid, node, allocated(pod))
+        if "deletionTimestamp" in meta:
+            self._model.cancel(uid, node, now_s)  # what it has stays taken until it is gone
+        elif CREATED not in (meta.get("annotations") or {}):
             if (meta.get("labels") or {}).get(FATE) in _NEVER_CREATED:
                 return
             containers = spec["containers"] + (spec.get("initContainers") or [])
-            self._pods[uid] = (meta["namespace"], meta["name"], node)
             self._model.bind(uid, node, len(containers), [c.get("image", "") for c in containers], now_s)
-        elif _resize_asked(pod) and annotations.get(RESIZED) != str(meta["generation"]):
-            self._pods[uid] = (meta["namespace"], meta["name"], node)
-            self._model.resize(uid, node, meta["generation"], now_s)
+        elif is_asked(pod):
+            if node not in self._known_nodes:  # it came after the start
+                self._tell_allocatable(self._kube.get(f"/api/v1/nodes/{node}"))
+            self._resizing.setdefault(uid, {}).setdefault(meta["generation"], pod)
+            refused = (meta.get("labels") or {}).get(FATE) == _RESIZE_INFEASIBLE
+            amount = _MORE_THAN_ANY_NODE if refused else asked(pod)
+            self._model.resize(uid, node, meta["generation"], now_s, amount)
 
-    def _forget(self, uid: str, arrival_s: float) -> None:
+    def _tell_allocatable(self, node: Json) -> None:
+        name, amounts = node["metadata"]["name"], node["status"].get("allocatable") or {}
+        if "cpu" in amounts and "memory" in amounts:
+            cpu, memory = requests({"spec": {"containers": [{"resources": {"requests": amounts}}]}})
+            self._model.allocatable(name, Amount(round(cpu), round(memory)))
+        self._known_nodes.add(name)
+
+    def _gone(self, uid: str, arrival_s: float) -> None:
+        self._resizing.pop(uid, None)
         if known := self._pods.pop(uid, None):
-            self._model.cancel(uid, known[2], arrival_s - self._start_s)
+            self._model.gone(uid, known[2], arrival_s - self._start_s)
 
     def _write(self, event: Event) -> None:
         pod = self._pods.get(event.pod)
@@ -118,8 +153,8 @@ class NodeModelProcess:
             match event:
                 case Created():
                     self._annotate(pod, event.pod, CREATED, f"{event.at_s:.3f}")
-                case Resized():
-                    self._annotate(pod, event.pod, RESIZED, str(event.generation))
+                case ResizePending() | ResizeStarted() | Resized():
+                    self._write_resize(pod, event)
                 case PullStarted():
                     self._tell(pod, event, "Pulling", f'Pulling image "{event.image}"')
                 case Pulled():
@@ -133,14 +168,36 @@ class NodeModelProcess:
     def _annotate(self, pod: tuple[str, str, str], uid: str, key: str, value: str) -> None:
         # With the uid, so that a pod of the same name that came meanwhile is left alone.
         body = {"metadata": {"uid": uid, "annotations": {key: value}}}
+        self._patch(f"/api/v1/namespaces/{pod[0]}/pods/{pod[1]}", body)
+
+    def _patch(self, path: str, body: Json, content_type: str = MERGE_PATCH) -> None:
         for attempt in range(_RETRIES):
             try:
-                self._kube.patch(f"/api/v1/namespaces/{pod[0]}/pods/{pod[1]}", body)
+                self._kube.patch(path, body, content_type)
                 return
             except KubeUnreachable:
                 if attempt == _RETRIES - 1:
                     raise
                 time.sleep(0.2 * 2**attempt)
+
+    def _write_resize(self, pod: tuple[str, str, str], event: _ResizeEvent) -> None:
+        with self._changed:
+            generations = self._resizing.get(event.pod, {})
+            wanted = generations.get(event.generation)
+            if isinstance(event, Resized):
+                for generation in [g for g in generations if g <= event.generation]:
+                    del generations[generation]
+        if wanted is None:
+            return
+        match event:
+            case ResizePending():
+                status = pending(wanted, event.reason, event.message, datetime.now(UTC))
+            case ResizeStarted():
+                status = in_progress(wanted, datetime.now(UTC))
+            case Resized():
+                status = resized(wanted)
+        body = {"metadata": {"uid": event.pod}, "status": status}
+        self._patch(f"/api/v1/namespaces/{pod[0]}/pods/{pod[1]}/status", body, STRATEGIC)
 
     def _write_images(self, node: str) -> None:
         with self._image_writes:  # the last write must be the fullest
@@ -171,14 +228,6 @@ class NodeModelProcess:
             "count": 1,
         }  # fmt: skip
         self._kube.create(f"/api/v1/namespaces/{namespace}/events", body)
-
-
-def _resize_asked(pod: Json) -> bool:
-    """Whether a running pod's spec asks for other resources than its containers have."""
-    if pod["status"].get("phase") != "Running":
-        return False
-    have = {s["name"]: s.get("resources") or {} for s in pod["status"].get("containerStatuses") or []}
-    return any((c.get("resources") or {}) != have.get(c["name"], {}) for c in pod["spec"]["containers"])
 
 
 def _pulled_message(event: Pulled, scenario: Scenario) -> str:

@@ -152,6 +152,7 @@ def take_down(directory: Path) -> None:
         _reap()
         # A process in the middle of starting another may slip by one round, never by all.
         time.sleep(0.05)
+    _reap()
     remove_namespace(directory)
     shutil.rmtree(directory, ignore_errors=True)
 

@@ -69,6 +69,18 @@ class FunctionModel:
         self._pods[pod_id] = place.pods[pod_id] = pod
         self._change_limits(place, pod.limit, now_s)
 
+    def resize_pod(self, pod_id: str, concurrency: int, cpu_cores: float, now_s: float) -> None:
+        """A pod runs so many requests at once from now on, on so much cpu; those it runs go on."""
+        now_s = self._run(now_s)
+        pod = self._pods.get(pod_id)
+        if pod is None:
+            raise TrafficError(f"pod {pod_id} is not known")
+        pod.settle(pod.node.clock_s(now_s))
+        change = round(cpu_cores * 1000) - pod.limit
+        pod.concurrency, pod.limit = concurrency, pod.limit + change
+        self._proceed(pod, now_s)
+        self._change_limits(pod.node, change, now_s)
+
     def remove_pod(self, pod_id: str, now_s: float) -> list[int]:
         """A pod goes away at once; the requests lost with it. Not an error when it is not there."""
         now_s = self._run(now_s)

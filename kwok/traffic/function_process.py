@@ -2,7 +2,9 @@
 
 Watches pods labelled `lab.surgekit.dev/function` and lets `kwok.traffic.pod_server` answer for those that
 are Ready, on port 8080 of their addresses inside the lab's network namespace. On the host's loopback:
-/readyz and /metrics; and, for metrics-server, what the pods use, as their nodes' kubelets.
+/readyz, /metrics and /pods, what each pod did; and, for metrics-server, what the pods use, as their nodes'
+kubelets. A pod runs as many requests at once as its annotation `surgekit.dev/concurrency` says, on the cpu
+that its container has now, else as its function's parameters say.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import argparse
 import asyncio
 import socket
 import time
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +36,14 @@ from surgekit import logs, quantity
 from surgekit.kube import Kube
 from surgekit.watch import Watch
 
-__all__ = ["CONTAINER", "FUNCTION", "POD_PORT", "read_functions"]
+__all__ = ["CONCURRENCY", "CONTAINER", "FUNCTION", "POD_PORT", "read_functions"]
 
 log = structlog.get_logger(__name__)
 
 FUNCTION = "lab.surgekit.dev/function"
 POD_PORT = 8080
 CONTAINER = "function"
+CONCURRENCY = "surgekit.dev/concurrency"  # annotation: requests a pod runs at once, if not its function's
 _BACKLOG = 4096
 
 Json = dict[str, Any]
@@ -84,6 +87,8 @@ class _PodWatch:
             self._tell(self._server.end, uid, float(grace_s))
         elif uid not in self._known:
             self._add(obj)
+        elif function := self._sized(obj):
+            self._tell(self._server.resize, uid, function)
 
     def _gone(self, uid: str) -> None:
         if uid in self._known:
@@ -97,7 +102,7 @@ class _PodWatch:
 
     def _add(self, obj: Json) -> None:
         meta, node = obj["metadata"], obj["spec"]["nodeName"]
-        function = self._functions.get(meta["labels"][FUNCTION])
+        function = self._sized(obj)
         if function is None:
             log.warning("pod of an unknown function", pod=meta["name"], function=meta["labels"][FUNCTION])
             return
@@ -111,8 +116,32 @@ class _PodWatch:
             self._server.add, Pod(meta["uid"], meta["namespace"], meta["name"], node, address, function)
         )
 
+    def _sized(self, pod: Json) -> Function | None:
+        """Its function as this pod runs it: with its own concurrency and cpu limit, where it says so."""
+        function = self._functions.get(pod["metadata"]["labels"][FUNCTION])
+        if function is None:
+            return None
+        text = (pod["metadata"].get("annotations") or {}).get(CONCURRENCY, "")
+        return replace(
+            function,
+            concurrency=int(text) if text.isdigit() else function.concurrency,
+            cpu_cores=_cpu_limit(pod) or function.cpu_cores,
+        )
+
     def _tell(self, what: Any, *arguments: Any) -> None:
         self._loop.call_soon_threadsafe(what, *arguments)
+
+
+def _cpu_limit(pod: Json) -> float | None:
+    """What is in force, else what was asked, of the container that serves (or the first)."""
+    containers = pod["spec"]["containers"]
+    name = next((c["name"] for c in containers if c["name"] == CONTAINER), containers[0]["name"])
+    for where in (pod["status"].get("containerStatuses") or [], containers):
+        for container in where:
+            limits = (container.get("resources") or {}).get("limits") or {}
+            if container["name"] == name and "cpu" in limits:
+                return quantity.parse(limits["cpu"])
+    return None
 
 
 def _ready(status: Json) -> bool:
@@ -199,9 +228,22 @@ async def _run(given: argparse.Namespace) -> None:
         # Prometheus would scrape each kubelet; one page for all nodes is as good.
         return generate_latest(registry) + resource_metrics(usage.usage(None), time.time())
 
+    async def pods(_: bytes) -> bytes:
+        return orjson.dumps(
+            {
+                pod.name: {
+                    "concurrency": pod.function.concurrency,
+                    "in_flight": server.model.in_flight(pod.uid),
+                    "most_at_once": pod.most_at_once,
+                    "answered": pod.answered,
+                }
+                for pod in server.pods.values()
+            }
+        )
+
     listener = inside(given.network_namespace, _listen)
     await loop.create_server(server.protocol, sock=listener, backlog=_BACKLOG)
-    await endpoints.serve(given.port, {"/readyz": ready, "/metrics": metrics})
+    await endpoints.serve(given.port, {"/readyz": ready, "/metrics": metrics, "/pods": pods})
     if given.kubelet_port is not None:
         context = server_context(given.kubelet_certificates)
         kubelets = KubeletMetrics(usage, kubelet_addresses(kube), context)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import csv
-import io
 import os
 import socket
 from pathlib import Path
@@ -27,10 +25,11 @@ from kwok.traffic import endpoints, haproxy
 from kwok.traffic.function_process import FUNCTION
 from kwok.traffic.gateway_metrics import GatewayMetrics
 from kwok.traffic.network import inside
-from kwok.traffic.slots import Slots
 from kwok.traffic.until_told import until_told
 from surgekit import logs
+from surgekit.haproxy_runtime import Runtime, refusals
 from surgekit.kube import Kube
+from surgekit.slots import Slots
 from surgekit.watch import Watch
 
 __all__ = ["GatewayProcess"]
@@ -40,7 +39,6 @@ log = structlog.get_logger(__name__)
 _LINE_BYTES = 512
 _LINES_AT_ONCE = 1000  # then the loop gets a turn
 _POLL_S = 1.0
-_SETTLED = ("IP changed", "no need to change", "port changed")  # what HAProxy says when it did as told
 
 Json = dict[str, Any]
 
@@ -49,7 +47,7 @@ class GatewayProcess:
     """Endpoints in, commands to HAProxy out; log lines in, metrics out. Used from one event loop."""
 
     def __init__(self, control: Path, backends: list[str], slots: int, metrics: GatewayMetrics) -> None:
-        self._control, self._count, self._metrics = control, slots, metrics
+        self._haproxy, self._count, self._metrics = Runtime(control), slots, metrics
         self._slots = {backend: Slots(slots) for backend in backends}
         self._slices: dict[str, tuple[str, dict[str, str]]] = {}  # slice uid -> backend, pod uid -> address
         self._changed, self._listed = asyncio.Event(), False
@@ -68,7 +66,7 @@ class GatewayProcess:
         self._changed.set()
 
     def replicas(self) -> dict[str, int]:
-        return {backend: slots.taken for backend, slots in self._slots.items()}
+        return {backend: len(slots.taken) for backend, slots in self._slots.items()}
 
     async def follow(self) -> None:
         """Until cancelled: carry out what changed, and notice a HAProxy that was started anew."""
@@ -90,8 +88,7 @@ class GatewayProcess:
                 await asyncio.sleep(_POLL_S)
 
     async def _poll(self) -> None:
-        said = "".join(await haproxy.tell(self._control, ["show info"]))
-        info = dict(line.split(": ", 1) for line in said.splitlines() if ": " in line)
+        info = await asyncio.to_thread(self._haproxy.info)
         self._metrics.lost_lines.set(int(info["DroppedLogs"]))
         if info["Pid"] != self._haproxy_pid:  # a new one knows no pods
             self._haproxy_pid = info["Pid"]
@@ -107,24 +104,21 @@ class GatewayProcess:
                 log.warning("endpoints of a function the gateway was not told of", function=backend)
         commands = []
         for backend, slots in self._slots.items():
-            for change in slots.update(pods[backend]):
+            for change in slots.update(pods[backend].values()):
                 server = f"set server {backend}/{haproxy.slot(change.slot)}"
-                if change.address is None:
+                if change.owner is None:
                     commands.append(f"{server} state maint")  # requests it has go on
                 else:
-                    commands += [f"{server} addr {change.address}", f"{server} state ready"]
-            self._metrics.replicas.labels(backend).set(slots.taken)
-            self._metrics.without_slot.labels(backend).set(slots.without)
+                    commands += [f"{server} addr {change.owner}", f"{server} state ready"]
+            self._metrics.replicas.labels(backend).set(len(slots.taken))
+            self._metrics.without_slot.labels(backend).set(len(slots.without))
             if slots.without:
-                log.error("the gateway has too few slots", function=backend, pods=slots.without)
-        for answer in await haproxy.tell(self._control, commands):
-            for line in filter(None, answer.splitlines()):
-                if not line.startswith(_SETTLED):
-                    log.error("haproxy refuses", answer=line)
+                log.error("the gateway has too few slots", function=backend, pods=len(slots.without))
+        for line in refusals(await asyncio.to_thread(self._haproxy.tell, commands)):
+            log.error("haproxy refuses", answer=line)
 
     async def count_in_flight(self) -> None:
-        said = "".join(await haproxy.tell(self._control, ["show stat -1 2 -1"]))  # backends only
-        for row in csv.DictReader(io.StringIO(said.lstrip("# "))):
+        for row in await asyncio.to_thread(self._haproxy.backends):
             if row["pxname"] in self._slots:
                 self._metrics.in_flight.labels(row["pxname"]).set(int(row["scur"]))
 

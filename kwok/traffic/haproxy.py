@@ -1,21 +1,18 @@
-"""HAProxy as the lab's gateway: its configuration, and the commands it takes while it runs."""
+"""HAProxy as the lab's gateway: its configuration. It picks pods at random, as kube-proxy does."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kwok.errors import LabError
+from surgekit.haproxy_runtime import WAIT_FOR_SERVER
 
-__all__ = ["Gateway", "configuration", "find_haproxy", "slot", "tell"]
+__all__ = ["Gateway", "configuration", "find_haproxy", "slot"]
 
-_WAIT = Path(__file__).with_name("wait_for_server.lua")
 _PLACEHOLDER = "10.255.255.254"  # the address of a slot no pod has; never dialled
-_COMMANDS_AT_ONCE = 80  # under HAProxy's buffer of 16 KiB
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ def configuration(gateway: Gateway) -> str:
         "    tune.idle-pool.shared off",
         f"    stats socket {gateway.control} mode 600 level admin",
         "    stats timeout 1h",
-        f"    lua-load {_WAIT}",
+        f"    lua-load {WAIT_FOR_SERVER}",
         "defaults",
         "    mode http",
         # Host, status, microseconds, how it ended.
@@ -87,7 +84,8 @@ def configuration(gateway: Gateway) -> str:
     for backend in gateway.backends:
         lines += [
             f"backend {backend}",
-            f"    http-request lua.wait_for_server {round(gateway.timeout_s * 1000)} if {{ nbsrv lt 1 }}",
+            f"    http-request lua.wait_for_server {backend} {round(gateway.timeout_s * 1000)}"
+            " if { nbsrv lt 1 }",
             "    http-request set-timeout server var(txn.left_ms) if { var(txn.left_ms) -m found }",
             # Not by `server-template`: of its servers only the first is in the namespace (HAProxy 2.6.12),
             # and the others dial whoever has a pod's address on the host's network.
@@ -98,16 +96,3 @@ def configuration(gateway: Gateway) -> str:
             ),
         ]
     return "\n".join(lines) + "\n"
-
-
-async def tell(control: Path, commands: Sequence[str]) -> list[str]:
-    """Run commands one after the other; HAProxy's answer to each batch."""
-    answers = []
-    for begin in range(0, len(commands), _COMMANDS_AT_ONCE):
-        reader, writer = await asyncio.open_unix_connection(control)
-        try:
-            writer.write(";".join(commands[begin : begin + _COMMANDS_AT_ONCE]).encode() + b"\n")
-            answers.append((await reader.read(-1)).decode())
-        finally:
-            writer.close()
-    return answers

@@ -19,6 +19,7 @@ from typing import Any
 from kwok import metrics_server
 from kwok.errors import TrafficError
 from kwok.lab import Lab
+from kwok.network_namespace import namespace_path
 from kwok.pods import wait_for_account
 from kwok.ports import answers_ready
 from kwok.traffic import haproxy
@@ -29,7 +30,16 @@ from kwok.traffic.load_records import Records, read_records
 from kwok.traffic.network import make_namespace
 from surgekit.kube import ApiError
 
-__all__ = ["Seen", "Traffic", "add_function_nodes", "start_traffic"]
+__all__ = [
+    "Seen",
+    "Traffic",
+    "add_function_nodes",
+    "ask",
+    "socket_path",
+    "start_functions",
+    "start_load",
+    "start_traffic",
+]
 
 NODES_OF = "lab.surgekit.dev/nodes-of"
 _GATEWAY, _GATEWAY_PROCESS, _FUNCTIONS, _LOAD = "haproxy", "gateway", "functions", "load"
@@ -100,25 +110,25 @@ class Traffic:
 
     def replicas(self) -> dict[str, int]:
         """Pods that get requests, by target."""
-        answer: dict[str, int] = _ask(self.gateway_metrics_port, "/replicas")
+        answer: dict[str, int] = ask(self.gateway_metrics_port, "/replicas")
         return answer
 
     def clients(self, target: str, count: int) -> None:
         """A closed loop with so many clients from now on."""
-        _ask(self.load_port, "/clients", {"target": target, "clients": count})
+        ask(self.load_port, "/clients", {"target": target, "clients": count})
 
     def replay(self, target: str, offsets_s: Sequence[float]) -> None:
         """An open loop: a request at each of these times from now, in seconds of this machine's clock."""
-        _ask(self.load_port, "/replay", {"target": target, "offsets_s": list(offsets_s)})
+        ask(self.load_port, "/replay", {"target": target, "offsets_s": list(offsets_s)})
 
     def sample(self) -> dict[str, Seen]:
         """What was seen up to now, by target; the difference of two is an interval."""
-        answer = _ask(self.load_port, "/counters")
+        answer = ask(self.load_port, "/counters")
         return {name: _seen(answer["at_s"], counters) for name, counters in answer["targets"].items()}
 
     def records(self) -> Records:
         """Every request that has ended, in the order of their ends."""
-        _ask(self.load_port, "/flush")
+        ask(self.load_port, "/flush")
         return read_records(_records(self.lab))
 
 
@@ -136,39 +146,56 @@ def start_traffic(
     `slots` pods. With `kubelet_port`, what pods use is told there to metrics-server, for the nodes that
     were added with that port so far."""
     binary = haproxy.find_haproxy()
-    time_factor = lab.time_factor
     backends = tuple(f"{function}.{namespace}" for namespace in namespaces for function in functions)
-    network_namespace = make_namespace(lab.directory)
-    ports = [lab.free_port() for _ in range(4)]
+    function_port = start_functions(lab, functions, seed, kubelet_port)
+    network_namespace = namespace_path(lab.directory)
+    gateway_port, metrics_port = lab.free_port(), lab.free_port()
     gateway = haproxy.Gateway(
-        ports[0], backends, slots, POD_PORT, gateway_timeout_s / time_factor, network_namespace.name,
-        control=_socket(lab, "haproxy.sock"), log=_socket(lab, "haproxy.log.sock"),
+        gateway_port, backends, slots, POD_PORT, gateway_timeout_s / lab.time_factor, network_namespace.name,
+        control=socket_path(lab, "haproxy.sock"), log=socket_path(lab, "haproxy.log.sock"),
     )  # fmt: skip
-    settings, parameters = lab.directory / "haproxy.cfg", lab.directory / "functions.json"
+    settings = lab.directory / "haproxy.cfg"
     settings.write_text(haproxy.configuration(gateway))
-    compressed = [asdict(function.compressed(time_factor)) for function in functions.values()]
+    lab.start(_GATEWAY, [binary, "-db", "-f", settings], ready=gateway.control.exists, port=gateway_port)
+    _start(
+        lab, _GATEWAY_PROCESS, metrics_port, "gateway_process",
+        "--kubeconfig", lab.kubeconfig, "--network-namespace", network_namespace, "--slots", str(slots),
+        "--control", gateway.control, "--log", gateway.log,
+        *(word for backend in backends for word in ("--backend", backend)),
+    )  # fmt: skip
+    load_port = start_load(lab, gateway_port)
+    return Traffic(lab, functions, gateway_port, metrics_port, function_port, load_port)
+
+
+def start_functions(
+    lab: Lab, functions: Mapping[str, Function], seed: int = 1, kubelet_port: int | None = None
+) -> int:
+    """The pods' server, in a network namespace of the lab's own; the port of its metrics."""
+    network_namespace = make_namespace(lab.directory)
+    parameters = lab.directory / "functions.json"
+    compressed = [asdict(function.compressed(lab.time_factor)) for function in functions.values()]
     parameters.write_text(json.dumps(compressed))
     kubelets: list[str | Path] = []
     if kubelet_port is not None:
         certificates = metrics_server.kubelet_certificates(lab)
         kubelets = ["--kubelet-port", str(kubelet_port), "--kubelet-certificates", certificates]
+    port = lab.free_port()
     _start(
-        lab, _FUNCTIONS, ports[2], "function_process",
+        lab, _FUNCTIONS, port, "function_process",
         "--kubeconfig", lab.kubeconfig, "--functions", parameters, "--network-namespace", network_namespace,
-        "--time-factor", str(time_factor), "--seed", str(seed), *kubelets,
+        "--time-factor", str(lab.time_factor), "--seed", str(seed), *kubelets,
     )  # fmt: skip
-    lab.start(_GATEWAY, [binary, "-db", "-f", settings], ready=gateway.control.exists, port=ports[0])
+    return port
+
+
+def start_load(lab: Lab, gateway_port: int) -> int:
+    """The load generator; the port where it takes orders."""
+    port = lab.free_port()
     _start(
-        lab, _GATEWAY_PROCESS, ports[1], "gateway_process",
-        "--kubeconfig", lab.kubeconfig, "--network-namespace", network_namespace, "--slots", str(slots),
-        "--control", gateway.control, "--log", gateway.log,
-        *(word for backend in backends for word in ("--backend", backend)),
+        lab, _LOAD, port, "load_process",
+        "--gateway-port", str(gateway_port), "--records", _records(lab),
     )  # fmt: skip
-    _start(
-        lab, _LOAD, ports[3], "load_process",
-        "--gateway-port", str(ports[0]), "--records", _records(lab),
-    )  # fmt: skip
-    return Traffic(lab, functions, *ports)
+    return port
 
 
 def add_function_nodes(
@@ -194,7 +221,8 @@ def _start(lab: Lab, name: str, port: int, module: str, *arguments: str | Path) 
     lab.start(name, argv, ready=lambda: answers_ready(port), port=port)
 
 
-def _socket(lab: Lab, name: str) -> Path:
+def socket_path(lab: Lab, name: str) -> Path:
+    """Of a socket, or a directory with one."""
     path = lab.directory / name
     if len(str(path)) > _LONGEST_SOCKET_PATH:
         raise TrafficError(f"{path} is too long for a socket: choose a shorter SURGEKIT_STATE_DIR")
@@ -205,7 +233,7 @@ def _records(lab: Lab) -> Path:
     return lab.directory / "requests.bin"
 
 
-def _ask(port: int, path: str, order: Mapping[str, Any] | None = None) -> Any:
+def ask(port: int, path: str, order: Mapping[str, Any] | None = None) -> Any:
     """Of a process of the lab; not through urllib, which a proxy of the environment would catch."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:

@@ -42,6 +42,8 @@ class Pod:
     function: Function
     connections: set[_Connection] = field(default_factory=set)
     told_to_end: bool = False
+    answered: int = 0
+    most_at_once: int = 0  # requests it ran or queued
     started_s: float = field(default_factory=time.time)
 
     def __post_init__(self) -> None:
@@ -73,6 +75,13 @@ class PodServer:
         if pod.uid not in self.pods:
             self.model.add_pod(pod.uid, pod.function, pod.node, time.monotonic())
             self.pods[pod.uid] = self._by_address[pod.address] = pod
+
+    def resize(self, uid: str, function: Function) -> None:
+        """A pod has another size: how many requests it runs at once, and its cpu."""
+        if (pod := self.pods.get(uid)) and pod.function != function:
+            pod.function = function
+            self.model.resize_pod(uid, function.concurrency, function.cpu_cores, time.monotonic())
+            self._advance()
 
     def end(self, uid: str, grace_s: float) -> None:
         """A pod is told to end within `grace_s` (nominal)."""
@@ -116,6 +125,7 @@ class PodServer:
         cpu_s, io_s = pod.function.draw_demand(self._draw)
         self._waiting[self._number] = connection
         self.model.arrive(pod.uid, self._number, cpu_s, io_s, time.monotonic())
+        pod.most_at_once = max(pod.most_at_once, self.model.in_flight(pod.uid))
         self._advance()
         return self._number
 
@@ -141,6 +151,8 @@ class PodServer:
             connection = self._waiting.pop(done.request_id, None)
             if connection is not None:
                 self._count(connection.pod, "answered")
+                if connection.pod is not None:
+                    connection.pod.answered += 1
                 connection.answer()
         next_s = self.model.next_event_s()
         # A timer that is early costs one look; only a late one must be replaced.

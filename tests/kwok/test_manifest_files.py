@@ -16,6 +16,8 @@ import hpa_replacement.controller
 import hpa_replacement.settings
 import node_speed_probe.controller
 import node_speed_probe.settings
+import scheduler_extender.combofunc.controller
+import scheduler_extender.combofunc.settings
 import scheduler_extender.settings
 from surgekit.cli import app
 from surgekit.settings import describe, load
@@ -26,6 +28,7 @@ SETTINGS: dict[str, type[Any]] = {
     "extender": scheduler_extender.settings.Settings,
     "probe": node_speed_probe.settings.Settings,
     "kneescale": hpa_replacement.settings.Settings,
+    "combofunc": scheduler_extender.combofunc.settings.Settings,
     "adapter": hpa_replacement.adapter.settings.Settings,
 }
 
@@ -77,6 +80,7 @@ def _keys(text: str) -> str:
         "base/certificates/job.yaml",
         "base/certificates/cronjob.yaml",
         "kneescale/deployment.yaml",
+        "combofunc/deployment.yaml",
         "adapter/deployment.yaml",
     ],
 )
@@ -98,6 +102,7 @@ def test_the_command_line_takes_the_arguments_of_the_pods(file: str) -> None:
     [
         ("probe", node_speed_probe.controller.LEASE_NAME),
         ("kneescale", hpa_replacement.controller.LEASE_NAME),
+        ("combofunc", scheduler_extender.combofunc.controller.LEASE_NAME),
     ],
 )
 def test_the_role_of_a_controller_names_its_lease(part: str, lease: str) -> None:
@@ -125,6 +130,7 @@ PARTS = {
     "expander": ("expander", "cluster_autoscaler_hook/expander"),
     "nodes": ("karpenter", "cluster_autoscaler_hook/karpenter"),
     "kneescale": ("kneescale", "hpa_replacement"),
+    "combofunc": ("combofunc", "scheduler_extender/combofunc"),
     "adapter": ("adapter", "hpa_replacement/adapter"),
 }
 MONITORING = MANIFESTS / "overlays" / "monitoring"

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kwok.node_model import Created, NodeModel, ProcessorSharing, Pulled, PullStarted, Resized
+from kwok.node_model import (
+    Created,
+    NodeModel,
+    ProcessorSharing,
+    Pulled,
+    PullStarted,
+    Resized,
+    ResizePending,
+    ResizeStarted,
+)
+from kwok.node_model_room import Amount
 from kwok.scenario import Image, NodeSpeed, Scenario
 
 TAU = 0.5
@@ -195,6 +205,58 @@ def test_a_resize_takes_tau_u_and_a_newer_one_starts_over() -> None:
     events = [e for e in model.advance(10) if isinstance(e, Resized)]
     assert [(e.pod, e.generation) for e in events] == [("a", 2), ("b", 3)]
     assert [e.at_s for e in events] == pytest.approx([0.2, 0.3])
+
+
+def test_a_resize_waits_for_room_and_goes_on_when_something_is_freed() -> None:
+    model = NodeModel(Scenario.equal(tau_resize_s=0.2))
+    model.allocatable("n", Amount(1000, 1000))
+    model.hold("a", "n", Amount(400, 400))
+    model.hold("b", "n", Amount(500, 500))
+    model.resize("a", "n", 2, 0.0, Amount(600, 400))
+    model.resize("a", "n", 2, 0.1, Amount(600, 400))  # seen again
+    model.resize("b", "n", 2, 0.5, Amount(2000, 500))
+    assert [(type(e), e.pod) for e in model.advance(1.0)] == [(ResizePending, "a"), (ResizePending, "b")]
+    model.gone("b", "n", 2.0)
+    events = model.advance(10)
+    assert [type(e) for e in events] == [ResizeStarted, Resized]
+    assert [e.at_s for e in events] == pytest.approx([2.0, 2.2])
+
+
+def test_what_shrinks_makes_room_at_once() -> None:
+    """The kubelet counts what it granted, not what it has carried out."""
+    model = NodeModel(Scenario.equal(tau_resize_s=0.2))
+    model.allocatable("n", Amount(1000, 1000))
+    for pod in ("a", "b"):
+        model.hold(pod, "n", Amount(500, 500))
+    model.resize("a", "n", 2, 0.0, Amount(700, 500))
+    model.resize("b", "n", 2, 1.0, Amount(300, 500))
+    events = [(type(e), e.pod, round(e.at_s, 6)) for e in model.advance(10)]
+    assert events[0] == (ResizePending, "a", 0.0)
+    assert set(events[1:]) == {
+        (ResizeStarted, "b", 1.0),
+        (ResizeStarted, "a", 1.0),
+        (Resized, "a", 1.2),
+        (Resized, "b", 1.2),
+    }
+
+
+def test_what_is_under_way_is_carried_on_while_a_newer_resize_waits() -> None:
+    model = NodeModel(Scenario.equal(tau_resize_s=0.2))
+    model.allocatable("n", Amount(1000, 1000))
+    model.hold("a", "n", Amount(100, 100))
+    model.hold("b", "n", Amount(500, 500))
+    model.resize("a", "n", 2, 0.0, Amount(200, 100))
+    model.resize("a", "n", 3, 0.1, Amount(600, 100))
+    model.resize("a", "n", 4, 0.15, Amount(9000, 100))
+    events = [(type(e), getattr(e, "reason", "")) for e in model.advance(10)]
+    assert events == [
+        (ResizeStarted, ""),
+        (ResizePending, "Deferred"),
+        (ResizePending, "Infeasible"),
+        (Resized, ""),
+    ]
+    model.gone("b", "n", 20.0)  # nobody waits any more: Infeasible is not looked at again
+    assert model.advance(30) == []
 
 
 def test_the_next_event_is_when_something_happens() -> None:

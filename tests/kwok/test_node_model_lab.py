@@ -18,6 +18,7 @@ from kwok.node_model import Created, NodeModel
 from kwok.node_model_process import CREATED, FATE
 from kwok.pods import create_pods
 from kwok.scenario import Image, NodeSpeed, Scenario
+from surgekit.kube import ApiError
 
 pytestmark = pytest.mark.lab
 
@@ -129,6 +130,55 @@ def test_a_resize_takes_tau_u(lab: Lab, namespace: str, node_model: StartModel) 
 
     lab.wait_for(done, "the resize")
     assert time.monotonic() - start_s == pytest.approx(tau_u_s, abs=TOLERANCE_S)
+
+
+def test_a_resize_without_room_is_deferred_and_one_refused_infeasible(
+    lab: Lab, namespace: str, node_model: StartModel
+) -> None:
+    """Through the real API server's `resize`; a lab's nodes have 8 cores and 16 GiB."""
+    node_model(Scenario.equal(tau_create_s=0.05, tau_resize_s=1.5))
+    names = []
+    with watching(lab, namespace) as arrivals:
+        for prefix, cpu in (("big", "5"), ("small", "2"), ("never", "100m")):
+            names += create_pods(
+                lab.kube, namespace, 1, cpu, "1Gi", prefix=prefix, nodeName="node-3",
+                labels={FATE: "resize-infeasible"} if prefix == "never" else {},
+            )  # fmt: skip
+        arrivals.wait("ready", 3, 30)
+    big, small, never = (f"/api/v1/namespaces/{namespace}/pods/{name}" for name in names)
+
+    def resize(path: str, cpu: str, memory: str) -> int:
+        resources = {"requests": {"cpu": cpu, "memory": memory}}
+        body = {"spec": {"containers": [{"name": "app", "resources": resources}]}}
+        asked = lab.kube.patch(f"{path}/resize", body, "application/strategic-merge-patch+json")
+        return int(asked["metadata"]["generation"])
+
+    def conditions(path: str) -> dict[str, tuple[str, int]]:
+        found = lab.kube.get(path)["status"]["conditions"]
+        return {
+            c["type"]: (c.get("reason", ""), c["observedGeneration"])
+            for c in found
+            if c["type"].startswith("PodResize")
+        }
+
+    def has(path: str, key: str, cpu: str, memory: str) -> bool:
+        status = lab.kube.get(path)["status"]["containerStatuses"][0]
+        amounts = status["allocatedResources"] if key == "allocated" else status["resources"]["requests"]
+        return bool(amounts == {"cpu": cpu, "memory": memory})
+
+    with pytest.raises(ApiError, match="node didn't have enough allocatable resources: cpu"):
+        resize(small, "9", "1Gi")
+    refused = resize(never, "200m", "1Gi")
+    lab.wait_for(lambda: conditions(never) == {"PodResizePending": ("Infeasible", refused)}, "Infeasible")
+    generation = resize(small, "4", "512Mi")
+    lab.wait_for(lambda: conditions(small) == {"PodResizePending": ("Deferred", generation)}, "Deferred")
+    assert has(small, "allocated", "2", "1Gi")
+    resize(big, "3", "512Mi")  # memory may shrink; it makes room at once, as it is granted
+    lab.wait_for(lambda: conditions(small) == {"PodResizeInProgress": ("", generation)}, "InProgress")
+    assert has(small, "allocated", "4", "512Mi")
+    assert has(small, "actual", "2", "1Gi")
+    lab.wait_for(lambda: has(small, "actual", "4", "512Mi"), "the resize")
+    lab.wait_for(lambda: not conditions(small) and not conditions(big), "no condition left")
 
 
 def test_200_pods_ready_in_the_same_second(lab: Lab, namespace: str, node_model: StartModel) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kwok.traffic.function import Function
 
@@ -42,6 +42,11 @@ class Fluid:
 
     def add_pod(self, pod_id: str, function: Function, node: str) -> None:
         self.pods[pod_id] = FluidPod(function, node, 0.0 if function.cold_start_s == 0 else None)
+
+    def resize_pod(self, pod_id: str, concurrency: int, cpu_cores: float) -> None:
+        pod = self.pods[pod_id]
+        pod.function = replace(pod.function, concurrency=concurrency, cpu_cores=cpu_cores)
+        self._start()
 
     def remove_pod(self, pod_id: str) -> set[int]:
         pod = self.pods.pop(pod_id)

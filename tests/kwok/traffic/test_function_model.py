@@ -175,7 +175,7 @@ functions = st.builds(
 )
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["arrive", "arrive", "arrive", "cancel", "add", "remove", "look"]),
+        st.sampled_from(["arrive", "arrive", "arrive", "cancel", "add", "remove", "resize", "look"]),
         # Since the step before; irrational, so that no step falls on the end of a request, where rounding
         # would decide which came first.
         tenths.map(lambda gap_s: gap_s * math.sqrt(2) / 3),
@@ -220,6 +220,10 @@ def test_as_the_oracle_says(
             model.arrive(pod, requests, cpu_s, io_s, now_s)
             fluid.arrive(pod, requests, cpu_s, io_s)
             requests += 1
+        elif kind == "resize" and pod in fluid.pods:
+            concurrency, cores_now = 1 + round(10 * cpu_s) % 3, (0.2, 0.5, 1.0, 2.0)[round(10 * io_s) % 4]
+            model.resize_pod(pod, concurrency, cores_now, now_s)
+            fluid.resize_pod(pod, concurrency, cores_now)
         elif kind == "cancel" and number < requests:
             victim = requests - 1 - number
             if model.cancel(victim, now_s):

@@ -156,6 +156,25 @@ def test_a_caller_that_leaves_gives_its_request_up() -> None:
     run(test)
 
 
+def test_a_pod_that_is_resized_runs_more_at_once() -> None:
+    """The first of its requests would keep the second waiting for ever."""
+
+    async def test() -> None:
+        async with world(function(cpu_s=1000.0)) as w:
+            _, stuck = await w.dial(0)
+            stuck.write(REQUEST)
+            while w.server.model.in_flight("uid-0") < 1:
+                await asyncio.sleep(0.005)
+            w.server.resize("uid-0", function(cpu_s=0.001, concurrency=2))
+            w.server.resize("uid-nobody", function(concurrency=2))  # not there: nothing to do
+            reader, writer = await w.dial(0)
+            writer.write(REQUEST)
+            assert await answer(reader) == b"pod-0"
+            assert (w.server.pods["uid-0"].answered, w.server.pods["uid-0"].most_at_once) == (1, 2)
+
+    run(test)
+
+
 def test_a_killed_pod_takes_its_requests_along_and_no_others() -> None:
     async def test() -> None:
         async with world(function(cpu_s=0.3)) as w:
