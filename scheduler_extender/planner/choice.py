@@ -1,0 +1,89 @@
+"""From what was chosen to a plan: who is resized to what, in which order, and what it all costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from scheduler_extender.planner.model import Creation, Plan, Resize, Size
+from scheduler_extender.planner.problem import CORE_MILLICORES, GIB, Problem
+
+__all__ = ["Choice", "plan_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Indices into the problem's containers, sizes and nodes. Who is not named here is removed."""
+
+    kept: Sequence[int]
+    resized: Sequence[tuple[int, int]]  # container, size
+    created: Sequence[tuple[int, int]]  # node, size
+
+
+def plan_of(problem: Problem, choice: Choice) -> Plan:
+    kept = sorted(choice.kept)
+    resized = sorted(choice.resized)
+    stays = {*kept, *(container for container, _ in resized)}
+    removed = [c for i, c in enumerate(problem.containers) if i not in stays]
+    created, creation_s = _turns(problem, choice.created)
+    index = {name: i for i, name in enumerate(problem.names)} if stays else {}
+    resource_price = 0.0
+    scaling_s = creation_s
+    for i in kept:
+        container = problem.containers[i]
+        resource_price += _resource_price(problem, index[container.node], container.size)
+    for i, size in resized:
+        at = index[problem.containers[i].node]
+        resource_price += _resource_price(problem, at, problem.sizes[size])
+        scaling_s += float(problem.tau_resize_s[at])
+    for at, size in choice.created:
+        resource_price += _resource_price(problem, at, problem.sizes[size])
+    plan = Plan(
+        target=problem.target,
+        kept=tuple(problem.containers[i] for i in kept),
+        resized=tuple(Resize(problem.containers[i], problem.sizes[size]) for i, size in resized),
+        removed=tuple(sorted((*removed, *problem.gone), key=lambda c: (c.node, c.pod))),
+        created=created,
+        scaling_s=scaling_s,
+        resource_price=resource_price,
+        cost=scaling_s + problem.weights.price_weight * resource_price,
+    )
+    return _explained(problem, plan)
+
+
+def _resource_price(problem: Problem, at: int, size: Size) -> float:
+    """B_np, eq. (9)."""
+    return float(
+        problem.cpu_beta[at] * size.cpu_millicores / CORE_MILLICORES
+        + problem.memory_beta[at] * size.memory_bytes / GIB
+    )
+
+
+def _turns(problem: Problem, created: Sequence[tuple[int, int]]) -> tuple[tuple[Creation, ...], float]:
+    """On a node the largest go first; over all nodes those that are ready first. Eq. (6) for each turn."""
+    turns: Counter[int] = Counter()
+    timed = []
+    for at, size in sorted(created, key=lambda c: (c[0], -c[1])):
+        turns[at] += 1
+        turn_s = problem.tau_create_s[at] * (problem.creating[at] + turns[at]) + problem.image_pull_s[at]
+        timed.append((float(turn_s), at, turns[at], size))
+    timed.sort()
+    creations = tuple(Creation(problem.names[at], problem.sizes[size]) for _, at, _, size in timed)
+    return creations, sum(turn_s for turn_s, *_ in timed)
+
+
+def _explained(problem: Problem, plan: Plan) -> Plan:
+    """What a reader of the plan would ask about."""
+    reasons = []
+    offered = frozenset(problem.sizes)
+    strange = [c.pod for c in (*plan.removed, *(r.container for r in plan.resized)) if c.size not in offered]
+    if strange:
+        reasons.append(f"{len(strange)} containers have a size that is not offered ({min(strange)}, ...)")
+    if plan.shortage:
+        closed = sum(not accepts for accepts in problem.accepts[: len(problem.nodes)])
+        reasons.append(
+            f"{plan.concurrency} of {plan.target} fit: no node of {len(problem.nodes)} has cpu, memory and a "
+            f"pod slot left for more" + (f"; {closed} take no new containers" if closed else "")
+        )
+    return replace(plan, reasons=tuple(reasons))

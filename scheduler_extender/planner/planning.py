@@ -1,0 +1,140 @@
+"""Our plan: close to the best there is, and never worse than Algorithm 1's.
+
+Nodes have only the target in common. So: which combinations of sizes are worth having (fillings), what each
+node can give at what cost (node_options), and who gives how much (combining). Algorithm 1 goes first: it says
+how deep nodes are filled, which nodes matter in a large cluster, and what a unit of concurrency is worth.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from scheduler_extender.planner import greedy
+from scheduler_extender.planner.choice import Choice, plan_of
+from scheduler_extender.planner.combining import combine
+from scheduler_extender.planner.fillings import fillings, undominated
+from scheduler_extender.planner.kept_rows import kept_rows
+from scheduler_extender.planner.model import Container, Node, Plan, Size, Weights
+from scheduler_extender.planner.node_options import NodeOptions, node_options
+from scheduler_extender.planner.problem import Floats, Problem, prepare
+
+__all__ = ["plan"]
+
+# New containers that are tried on a node beyond what Algorithm 1 puts there.
+_DEEPER = 2
+# What a unit of concurrency may be worth, in costs of Algorithm 1's last step.
+_DEARER = 2.0
+# Sets of a node's containers that are looked at. There are more only with many containers of several sizes on
+# it; the answer may not be the best then. In a shortage the last unit may hang on any of them.
+_SETS_KEPT = 32
+_SETS_KEPT_SHORT = 256
+# Nodes that Algorithm 1 left alone and that are looked at all the same: the next best, and for every size
+# those that take one of it for the least, to cover the rest of a target.
+_NEXT_BEST = 16
+_NEXT_BEST_OF_A_SIZE = 4
+
+
+def plan(
+    sizes: Sequence[Size],
+    nodes: Sequence[Node],
+    containers: Sequence[Container],
+    target: int,
+    weights: Weights,
+) -> Plan:
+    problem = prepare(sizes, nodes, containers, target, weights)
+    first = greedy.choose(problem)
+    plans = [plan_of(problem, choice) for choice in (_better(problem, first), first.choice)]
+    return min(plans, key=lambda p: (p.shortage, p.scaling_s + problem.price_weight * p.resource_price))
+
+
+def _better(problem: Problem, first: greedy.Outcome) -> Choice:
+    nodes = _nodes_that_matter(problem, first)
+    if not nodes:
+        return first.choice
+    at = np.array(nodes, dtype=np.int64)
+    cpu, memory = problem.cpu_free[at], problem.memory_free[at]
+    for i, node in enumerate(nodes):
+        for container in problem.own.get(node, ()):
+            cpu[i] += problem.containers[container].size.cpu_millicores
+            memory[i] += problem.containers[container].size.memory_bytes
+    worth_filling = fillings(
+        problem.sizes,
+        _depth(problem, first, nodes),
+        problem.target,
+        int(cpu.max(initial=0)),
+        int(memory.max(initial=0)),
+    )
+    rows = kept_rows(problem, nodes, first.last_cost, _SETS_KEPT_SHORT if first.short else _SETS_KEPT)
+    options = node_options(problem, worth_filling, nodes, rows)
+    return _choice(problem, options)
+
+
+def _nodes_that_matter(problem: Problem, first: greedy.Outcome) -> list[int]:
+    """Algorithm 1 takes the cheapest first, so a node that it left alone is no cheaper than its last step."""
+    used = {*problem.own, *(node for node, _ in first.choice.created)}
+    if len(problem.names) - len(used) > _NEXT_BEST:
+        costs = first.first_costs.copy()
+        costs[list(used)] = np.inf
+        concurrency = np.array([size.concurrency for size in problem.sizes])
+        used.update(_lowest((costs / concurrency).min(axis=1), _NEXT_BEST))
+        for size in undominated(problem.sizes):
+            used.update(_lowest(costs[:, size], _NEXT_BEST_OF_A_SIZE))
+        return sorted(used)
+    return list(range(len(problem.names)))
+
+
+def _lowest(costs: Floats, count: int) -> list[int]:
+    low = np.flatnonzero(costs <= np.partition(costs, count)[count])
+    found = low[np.argsort(costs[low], kind="stable")][:count]
+    return [int(i) for i in found if np.isfinite(costs[i])]
+
+
+def _depth(problem: Problem, first: greedy.Outcome, nodes: Sequence[int]) -> int:
+    """How many new containers are tried on a node."""
+    slots = max(max(int(problem.pods_free[at]), 0) + len(problem.own.get(at, ())) for at in nodes)
+    if first.short:
+        return slots
+    created = Counter(node for node, _ in first.choice.created)
+    worth = _DEARER * first.last_cost
+    new = (created[at] + _better_resized(problem, at, worth) for at in nodes)
+    return min(max(new) + _DEEPER, slots)
+
+
+def _better_resized(problem: Problem, at: int, worth: float) -> int:
+    """How many of the node's containers are worth more with another size."""
+    resizable = [c for c in problem.own.get(at, ()) if problem.resizable[c]]
+    if not resizable:
+        return 0
+    cpu_price, memory_price = float(problem.cpu_price[at]), float(problem.memory_price[at])
+
+    def value(size: Size) -> float:
+        return worth * size.concurrency - cpu_price * size.cpu_millicores - memory_price * size.memory_bytes
+
+    resized = max(map(value, problem.sizes)) - float(problem.tau_resize_s[at])
+    as_they_are = (value(problem.containers[c].size) if problem.keepable[c] else 0.0 for c in resizable)
+    return sum(resized > max(as_it_is, 0.0) for as_it_is in as_they_are)
+
+
+def _choice(problem: Problem, options: NodeOptions) -> Choice:
+    kept: list[int] = []
+    resized: list[tuple[int, int]] = []
+    created: list[tuple[int, int]] = []
+    for at, stay, sizes, new in options.pick(combine(options.cost, problem.target)):
+        kept += stay
+        spare = [c for c in problem.own.get(at, ()) if c not in stay and problem.resizable[c]]
+        added = list(sizes)
+        # A container of a size that is wanted anyway is kept rather than another resized to it.
+        for container in list(spare):
+            size = problem.containers[container].size
+            if problem.keepable[container] and (i := problem.sizes.index(size)) in added:
+                added.remove(i)
+                spare.remove(container)
+                kept.append(container)
+        # The largest are had by resizing the largest that are there: soonest, and least to drain.
+        resizes = max(len(added) - new, 0)
+        resized += zip(spare[len(spare) - resizes :], added[len(added) - resizes :], strict=True)
+        created += [(at, size) for size in added[: len(added) - resizes]]
+    return Choice(kept, resized, created)
