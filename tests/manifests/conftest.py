@@ -26,6 +26,7 @@ def installed(binaries: Binaries) -> Iterator[Lab]:
             "overlays/second-scheduler",
             "base/opt-in",
             "kneescale",
+            "combofunc",
             "adapter",
         ):
             lab.apply(MANIFESTS / directory)

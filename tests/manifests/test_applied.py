@@ -37,6 +37,7 @@ PROMETHEUS_OPERATOR = (
         "karpenter",
         "karpenter/opt-in",
         "kneescale",
+        "combofunc",
         "adapter",
         "adapter/apiservices",
     ],
@@ -89,6 +90,7 @@ def _module(version: str) -> Path:
         "surgekit-probe",
         "surgekit-scheduler",
         "surgekit-kneescale",
+        "surgekit-combofunc",
         "surgekit-adapter",
     ],
 )
@@ -116,6 +118,7 @@ def test_services_find_their_pods(installed: Lab) -> None:
         ("surgekit-extender", 8443),
         ("surgekit-probe", 8080),
         ("surgekit-kneescale", 8080),
+        ("surgekit-combofunc", 8080),
         ("surgekit-adapter", 8443),
     ):
 

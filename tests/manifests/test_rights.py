@@ -53,6 +53,57 @@ RIGHTS = [
     ("surgekit-kneescale", "get", "", "secrets", "", NAMESPACE, "surgekit-adapter-tls", False),
     ("surgekit-kneescale", "update", "coordination.k8s.io", "leases", "", NAMESPACE, KNEESCALE_LEASE, True),
     ("surgekit-kneescale", "update", "coordination.k8s.io", "leases", "", NAMESPACE, LEASE_NAME, False),
+    *(
+        ("surgekit-combofunc", v, group, r, "", "", "", True)
+        for v in READ
+        for group, r in (
+            ("", "nodes"),
+            ("", "pods"),
+            ("surgekit.dev", "nodespeeds"),
+            ("surgekit.dev", "combofuncs"),
+            ("surgekit.dev", "inplacedeployments"),
+        )
+    ),
+    *(
+        ("surgekit-combofunc", v, group, resource, subresource, "shop", "", allowed)
+        for v, group, resource, subresource, allowed in (
+            ("create", "", "pods", "", True),
+            ("patch", "", "pods", "", True),
+            ("delete", "", "pods", "", True),
+            ("patch", "", "pods", "resize", True),
+            ("patch", "", "pods", "status", True),
+            ("create", "events.k8s.io", "events", "", True),
+            ("list", "events.k8s.io", "events", "", False),
+            ("patch", "surgekit.dev", "combofuncs", "status", True),
+            ("patch", "surgekit.dev", "inplacedeployments", "status", True),
+            ("update", "", "pods", "", False),
+            ("update", "", "pods", "status", False),
+            ("deletecollection", "", "pods", "", False),
+            ("create", "", "pods", "binding", False),
+            ("create", "", "pods", "exec", False),
+            ("create", "", "pods", "eviction", False),
+            ("patch", "", "nodes", "", False),
+            ("patch", "", "nodes", "status", False),
+            ("patch", "surgekit.dev", "combofuncs", "", False),
+            ("delete", "surgekit.dev", "combofuncs", "", False),
+            ("patch", "surgekit.dev", "combofuncs", "scale", False),
+            ("patch", "surgekit.dev", "inplacedeployments", "", False),
+            ("patch", "surgekit.dev", "inplacedeployments", "scale", False),
+            ("patch", "surgekit.dev", "nodespeeds", "status", False),
+            ("patch", "apps", "deployments", "", False),
+            ("create", "", "serviceaccounts", "token", False),
+            ("get", "", "secrets", "", False),
+            ("get", "", "configmaps", "", False),
+            ("get", "", "services", "", False),
+        )
+    ),
+    ("surgekit-combofunc", "create", "coordination.k8s.io", "leases", "", NAMESPACE, "", True),
+    *(
+        ("surgekit-combofunc", v, "coordination.k8s.io", "leases", "", NAMESPACE, "surgekit-combofunc", True)
+        for v in ("get", "update", "patch")
+    ),
+    ("surgekit-combofunc", "update", "coordination.k8s.io", "leases", "", NAMESPACE, LEASE_NAME, False),
+    ("surgekit-combofunc", "create", "coordination.k8s.io", "leases", "", "shop", "", False),
     *(("surgekit-adapter", v, "surgekit.dev", "kneepolicies", "", "", "", True) for v in READ),
     ("surgekit-adapter", "patch", "surgekit.dev", "kneepolicies", "status", "shop", "", False),
     ("surgekit-adapter", "create", "authorization.k8s.io", "subjectaccessreviews", "", "", "", True),

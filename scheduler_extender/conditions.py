@@ -1,0 +1,50 @@
+"""Conditions of a status, and whether a status says anything new."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+__all__ = ["Condition", "conditions", "differs", "stamp"]
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    type: str
+    holds: bool | None  # None: Unknown
+    reason: str
+    message: str
+
+
+def stamp(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def conditions(before: Json, said: Sequence[Condition], generation: int, now_s: float) -> list[Json]:
+    """`before` is the status so far: the time of transition stays while True stays True."""
+    known = {c.get("type"): c for c in before.get("conditions") or ()}
+    result = []
+    for condition in said:
+        status = "Unknown" if condition.holds is None else str(condition.holds)
+        old = known.get(condition.type, {})
+        since = old.get("lastTransitionTime") if old.get("status") == status else None
+        result.append(
+            {
+                "type": condition.type,
+                "status": status,
+                "reason": condition.reason,
+                "message": condition.message,
+                "observedGeneration": generation,
+                "lastTransitionTime": since or stamp(now_s),
+            }
+        )
+    return result
+
+
+def differs(before: Json, status: Json) -> bool:
+    """Whether a merge patch with `status` would change anything: only then is it worth a write."""
+    return any(before.get(key) != value for key, value in status.items())

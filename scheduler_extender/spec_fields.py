@@ -1,0 +1,165 @@
+"""Reads the fields of an object; all that is wrong is said together, each with the path of its field."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from surgekit.duration import seconds
+from surgekit.quantity import QuantityError, parse
+
+__all__ = ["Fields", "SpecError", "fields_of"]
+
+Json = dict[str, Any]
+W = TypeVar("W", bound=StrEnum)
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # a DNS label: also a label's value
+_CPU = re.compile(r"\d+m|\d+(?:\.\d{1,3})?", re.ASCII)
+_MEMORY = re.compile(r"\d+(?:\.\d+)?(?:[kMGT]|[KMGT]i)?", re.ASCII)
+MAX_CPU_MILLICORES = 1024_000
+MIN_MEMORY_BYTES, MAX_MEMORY_BYTES = 2**20, 64 * 2**40
+
+
+class SpecError(ValueError):
+    """What is wrong with a spec: one text a field."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+@contextmanager
+def fields_of(obj: Json) -> Iterator[Fields]:
+    """The fields of obj.spec. SpecError at the end of the block, if anything in it was wrong."""
+    problems: list[str] = []
+    yield Fields("", obj, problems).part("spec")
+    if problems:
+        raise SpecError(tuple(problems))
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Of one object at `where`. What cannot be read is noted, and something harmless is returned."""
+
+    where: str
+    of: Json
+    problems: list[str]
+
+    def __contains__(self, key: str) -> bool:
+        return self.of.get(key) is not None
+
+    def wrong(self, key: str, must: str) -> None:
+        path = ".".join(filter(None, (self.where, key)))
+        self.problems.append(f"{path}: {must}, is {self.of.get(key)!r}" if key in self else f"{path}: {must}")
+
+    def part(self, key: str) -> Fields:
+        """An object; an empty one where there is none."""
+        value = self.of.get(key)
+        if value is not None and not isinstance(value, dict):
+            self.wrong(key, "must be an object")
+            value = None
+        return Fields(".".join(filter(None, (self.where, key))), value or {}, self.problems)
+
+    def parts(self, key: str, most: int) -> list[Fields]:
+        """A list of 1 to `most` objects."""
+        value = self.of.get(key)
+        if not isinstance(value, list) or not 1 <= len(value) <= most:
+            self.wrong(key, f"must be a list of 1 to {most} objects")
+            return []
+        found = []
+        for index, item in enumerate(value):
+            path = f"{self.where}.{key}[{index}]"
+            if isinstance(item, dict):
+                found.append(Fields(path, item, self.problems))
+            else:
+                self.problems.append(f"{path}: must be an object, is {item!r}")
+        return found
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self.of.get(key, default)
+        if not isinstance(value, str) or not value:
+            self.wrong(key, "must be a text")
+            return ""
+        return value
+
+    def name(self, key: str) -> str:
+        value = self.of.get(key)
+        if not isinstance(value, str) or not _NAME.fullmatch(value):
+            self.wrong(key, "must be 1 to 63 small letters, digits and dashes, no dash at an end")
+            return ""
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        value = self.of.get(key, default)
+        if not isinstance(value, bool):
+            self.wrong(key, "must be true or false")
+            return default
+        return value
+
+    def whole(self, key: str, low: int, high: int, default: int | None = None) -> int:
+        value = self.of.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            self.wrong(key, f"must be a whole number from {low} to {high}")
+            return low
+        return value
+
+    def number(self, key: str, low: float, high: float, default: float | None = None) -> float:
+        value = self.of.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            self.wrong(key, f"must be a number from {low:g} to {high:g}")
+            return low
+        return float(value)
+
+    def word(self, key: str, words: type[W], default: W) -> W:
+        value = self.of.get(key, default)
+        try:
+            return words(value)
+        except ValueError:
+            self.wrong(key, f"must be one of {', '.join(words)}")
+            return default
+
+    def duration_s(self, key: str, low_s: float, high_s: float, default: str) -> float:
+        """ "1m30s" as Go and CEL write it."""
+        value_s = seconds(self.of.get(key, default))
+        if value_s is not None and low_s <= value_s <= high_s:
+            return value_s
+        self.wrong(key, f"must be a duration such as 30s or 1m30s, from {low_s:g}s to {high_s:g}s")
+        return low_s
+
+    def quantity(self, key: str) -> None:
+        """Only looked at; it is Kubernetes' to read, which takes numbers, too."""
+        value = self.of.get(key)
+        try:
+            if isinstance(value, bool) or not isinstance(value, int | float | str):
+                raise QuantityError
+            parse(value)
+        except QuantityError:
+            self.wrong(key, "must be a quantity such as 500m or 1Gi")
+
+    def cpu_millicores(self, key: str) -> int:
+        value = self._quantity(key, _CPU)
+        if value is None or not 1 <= round(value * 1000) <= MAX_CPU_MILLICORES:
+            self.wrong(key, "must be millicores such as 500m or cores such as 1.5, from 1m to 1024")
+            return 1
+        return round(value * 1000)
+
+    def memory_bytes(self, key: str) -> int:
+        """Parts of a byte are rounded up, as Kubernetes does."""
+        value = self._quantity(key, _MEMORY)
+        if value is None or not MIN_MEMORY_BYTES <= value <= MAX_MEMORY_BYTES:
+            self.wrong(key, "must be bytes such as 128Mi or 1.5Gi, from 1Mi to 64Ti")
+            return MIN_MEMORY_BYTES
+        return math.ceil(value)
+
+    def _quantity(self, key: str, form: re.Pattern[str]) -> float | None:
+        value = self.of.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | str) or not form.fullmatch(str(value)):
+            return None
+        try:
+            return parse(value)
+        except QuantityError:
+            return None
