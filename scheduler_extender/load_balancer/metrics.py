@@ -1,0 +1,96 @@
+"""What the balancer tells of functions and of itself. HAProxy is asked when Prometheus asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from scheduler_extender.load_balancer.balancer import Balancer, Served
+from surgekit.haproxy_runtime import Runtime
+
+__all__ = ["BalancerMetrics"]
+
+_LABELS = ("namespace", "function")
+
+
+class BalancerMetrics:
+    def __init__(self, balancer: Balancer, haproxy: Runtime, age_s: Callable[[], float]) -> None:
+        self.registry = CollectorRegistry()
+        self.registry.register(_Functions(balancer, haproxy))
+        Gauge(
+            "surgekit_balancer_input_age_seconds", "Since the API server last said anything",
+            registry=self.registry,
+        ).set_function(age_s)  # fmt: skip
+        Gauge(
+            "surgekit_balancer_functions_without_backend", "Functions past what HAProxy has backends for",
+            registry=self.registry,
+        ).set_function(lambda: float(balancer.without_backend))  # fmt: skip
+        self.unknown = Gauge(
+            "surgekit_balancer_pods_without_concurrency",
+            "Ready pods that get no requests because they do not say how many they take",
+            _LABELS,
+            registry=self.registry,
+        )
+        self.failures = Counter(
+            "surgekit_balancer_failures", "Rounds that failed: unreachable, refused or fault", ["what"],
+            registry=self.registry,
+        )  # fmt: skip
+
+
+class _Functions(Collector):
+    def __init__(self, balancer: Balancer, haproxy: Runtime) -> None:
+        self._balancer, self._haproxy = balancer, haproxy
+
+    def describe(self) -> list[Metric]:
+        return []  # or the registry would ask HAProxy when this is registered
+
+    def collect(self) -> Iterator[Metric]:
+        starts = CounterMetricFamily("surgekit_balancer_haproxy_starts", "HAProxys that were told everything")
+        starts.add_metric((), self._balancer.starts)
+        up = GaugeMetricFamily("surgekit_balancer_haproxy_up", "1 while HAProxy answers")
+        try:
+            rows = {row["pxname"]: row for row in self._haproxy.backends()}
+        except OSError:
+            up.add_metric((), 0)
+            yield from (starts, up)  # and nothing of functions: what is not known is not 0
+            return
+        up.add_metric((), 1)
+        yield from (starts, up, *_families(self._balancer.served.values(), rows))
+
+
+def _families(functions: Iterable[Served], rows: Mapping[str, Mapping[str, str]]) -> list[Metric]:
+    in_flight = GaugeMetricFamily("surgekit_function_in_flight", "Requests in pods", labels=_LABELS)
+    queued = GaugeMetricFamily("surgekit_function_queued", "Requests that wait for a pod", labels=_LABELS)
+    pods = GaugeMetricFamily("surgekit_function_pods", "Pods that take requests", labels=_LABELS)
+    capacity = GaugeMetricFamily(
+        "surgekit_function_capacity", "Requests its pods take at once", labels=_LABELS
+    )
+    without = GaugeMetricFamily(
+        "surgekit_balancer_pods_without_slot", "Pods past what HAProxy has servers for", labels=_LABELS
+    )
+    answers = CounterMetricFamily(
+        "surgekit_function_responses", "Answers by the first digit of their status", labels=(*_LABELS, "code")
+    )
+    unserved = CounterMetricFamily(
+        "surgekit_function_unserved", "Requests that found no pod in time, or none that answered its door",
+        labels=_LABELS,
+    )  # fmt: skip
+    for one in functions:
+        labels, row = (one.function.namespace, one.function.name), rows.get(one.backend)
+        pods.add_metric(labels, one.pods)
+        capacity.add_metric(labels, one.capacity)
+        without.add_metric(labels, one.without_slot)
+        if row is None:
+            continue
+        waiting = in_backend = int(row["scur"])
+        if one.pods:  # else all wait for a pod to be there, outside of HAProxy's own queue
+            waiting = min(int(row["qcur"]), in_backend)
+        in_flight.add_metric(labels, in_backend - waiting)
+        queued.add_metric(labels, waiting)
+        unserved.add_metric(labels, int(row["econ"]))
+        for digit in "12345":
+            answers.add_metric((*labels, f"{digit}xx"), int(row[f"hrsp_{digit}xx"]))
+    return [in_flight, queued, pods, capacity, without, answers, unserved]

@@ -1,0 +1,45 @@
+"""Settings of the load balancer, and of the HAProxy it drives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from surgekit.settings import setting
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    directory: Path = setting(
+        Path("/run/surgekit/haproxy"),
+        "shared with HAProxy: its configuration, map and socket",
+    )
+    listen: str = setting("0.0.0.0:8000", "address and port where HAProxy takes requests")
+    functions: int = setting(
+        256, "most functions at a time; 6 KB of HAProxy's memory for each of their slots",
+        minimum=1, maximum=10000,
+    )  # fmt: skip
+    slots: int = setting(64, "most pods a function can have", minimum=1, maximum=10000)
+    gateway_timeout_s: float = setting(
+        60.0, "seconds a request waits for a pod (then 503), and a pod may take to answer (then 504)",
+        minimum=0.1, maximum=86400.0,
+    )  # fmt: skip
+    max_connections: int = setting(
+        4000,
+        "most clients at a time; each takes two file descriptors",
+        minimum=10,
+        maximum=1000000,
+    )
+    network_namespace: str = setting("", "network namespace in which pods answer; none: HAProxy's own")
+    bind: str = setting("0.0.0.0:8080", "address and port of /livez, /readyz, /metrics")
+    log_level: str = setting("INFO", "DEBUG, INFO, WARNING or ERROR")
+
+    @property
+    def control(self) -> Path:
+        return self.directory / "control.sock"
+
+    @property
+    def map_file(self) -> Path:
+        return self.directory / "functions.map"
