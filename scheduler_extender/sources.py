@@ -21,7 +21,7 @@ from surgekit.pods import Creation, PodError, creation, image_name, requests
 from surgekit.quantity import QuantityError, parse
 from surgekit.watch import Watch
 
-__all__ = ["Namespace", "Sources"]
+__all__ = ["Namespace", "Sources", "read_node", "read_pod", "read_speed"]
 
 log = structlog.get_logger(__name__)
 Json = dict[str, Any]
@@ -80,12 +80,12 @@ class _Nodes:
         self._nodes, self._inbox = nodes, inbox
 
     def replace(self, objects: list[Json], arrival_s: float) -> None:  # noqa: ARG002
-        self._inbox.append(partial(self._nodes.replace_nodes, [f for f in map(_node, objects) if f]))
+        self._inbox.append(partial(self._nodes.replace_nodes, [f for f in map(read_node, objects) if f]))
 
     def apply(self, kind: str, obj: Json, arrival_s: float) -> None:  # noqa: ARG002
         if kind == "DELETED":
             self._inbox.append(partial(self._nodes.drop_node, obj["metadata"]["name"]))
-        elif facts := _node(obj):
+        elif facts := read_node(obj):
             self._inbox.append(partial(self._nodes.put_node, facts))
 
 
@@ -94,11 +94,11 @@ class _Pods:
         self._state, self._inbox = state, inbox
 
     def replace(self, objects: list[Json], arrival_s: float) -> None:
-        facts = [f for f in map(_pod, objects) if f]
+        facts = [f for f in map(read_pod, objects) if f]
         self._inbox.append(partial(self._state.replace_pods, facts, arrival_s))
 
     def apply(self, kind: str, obj: Json, arrival_s: float) -> None:
-        facts = None if kind == "DELETED" else _pod(obj)
+        facts = None if kind == "DELETED" else read_pod(obj)
         if facts is None:  # gone, or finished and holding nothing
             self._inbox.append(partial(self._state.drop_pod, obj["metadata"]["uid"]))
         else:
@@ -110,13 +110,13 @@ class _Speeds:
         self._nodes, self._inbox = nodes, inbox
 
     def replace(self, objects: list[Json], arrival_s: float) -> None:
-        speeds = [s for s in map(_speed, objects) if s]
+        speeds = [s for s in map(read_speed, objects) if s]
         self._inbox.append(partial(self._nodes.replace_speeds, speeds, arrival_s))
 
     def apply(self, kind: str, obj: Json, arrival_s: float) -> None:
         if kind == "DELETED":
             self._inbox.append(partial(self._nodes.drop_speed, obj["metadata"]["name"]))
-        elif speed := _speed(obj):
+        elif speed := read_speed(obj):
             self._inbox.append(partial(self._nodes.put_speed, speed, arrival_s))
 
 
@@ -141,7 +141,7 @@ class _Namespaces:
             )
 
 
-def _node(obj: Json) -> NodeFacts | None:
+def read_node(obj: Json) -> NodeFacts | None:
     status = obj.get("status") or {}
     allocatable = status.get("allocatable") or {}
     images = frozenset(
@@ -155,7 +155,7 @@ def _node(obj: Json) -> NodeFacts | None:
     return NodeFacts(obj["metadata"]["name"], cpu, memory, images)
 
 
-def _pod(obj: Json) -> PodFacts | None:
+def read_pod(obj: Json) -> PodFacts | None:
     stage = creation(obj)
     if stage is Creation.FINISHED:
         return None
@@ -167,7 +167,7 @@ def _pod(obj: Json) -> PodFacts | None:
     return PodFacts(obj["metadata"]["uid"], obj["spec"]["nodeName"], cpu, memory, stage is Creation.CREATING)
 
 
-def _speed(obj: Json) -> SpeedFacts | None:
+def read_speed(obj: Json) -> SpeedFacts | None:
     status = obj.get("status") or {}
     tau = status.get("tauCreateSeconds")
     if not isinstance(tau, int | float) or not 0 < tau < 1e5:

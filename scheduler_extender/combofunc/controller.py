@@ -1,0 +1,155 @@
+"""The controller as a process: one replica holds the Lease and acts, the other keeps its tables ready."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import structlog
+
+from scheduler_extender.combofunc.collecting import Collecting
+from scheduler_extender.combofunc.functions import ComboFuncs
+from scheduler_extender.combofunc.metrics import ComboFuncMetrics
+from scheduler_extender.combofunc.settings import Settings
+from scheduler_extender.combofunc.sources import Sources
+from scheduler_extender.combofunc.spec import ComboFunc
+from scheduler_extender.function_pods.actions import Create
+from scheduler_extender.function_pods.actuator import Done
+from scheduler_extender.function_pods.cluster import Cluster
+from scheduler_extender.function_pods.loop import Loop
+from scheduler_extender.function_pods.pod_table import PodTable
+from scheduler_extender.in_place_deployment.deployments import InPlaceDeployments
+from scheduler_extender.planner import planning
+from scheduler_extender.sources import read_node, read_pod, read_speed
+from surgekit import health_server
+from surgekit.events import Events
+from surgekit.kube import Kube
+from surgekit.lease import Lease
+from surgekit.prometheus import Prometheus, Queries
+from surgekit.watch import overdue
+
+__all__ = ["LEASE_NAME", "Controller", "run"]
+
+log = structlog.get_logger(__name__)
+LEASE_NAME = "surgekit-combofunc"
+_PAUSE_S = 2.0  # after a fault of ours
+_STUCK_S = 120.0  # rounds this long overdue mean that the thread is stuck or dead
+_AGE_EVERY_S = 1.0
+
+
+class Controller:
+    """Everything of one replica."""
+
+    def __init__(self, settings: Settings, kube: Kube, prometheus: Queries) -> None:
+        self.settings = settings
+        self._lease = Lease(kube, settings.lease_namespace, LEASE_NAME)
+        self.metrics = ComboFuncMetrics(lambda: self._lease.held)
+        self._cluster = Cluster(
+            settings.default_tau_create_s,
+            settings.default_tau_resize_s,
+            settings.default_image_pull_s,
+            settings.creation_limit_s,
+            read_node,
+            read_pod,
+            read_speed,
+        )
+        pods = PodTable(frozenset({"ComboFunc", "InPlaceDeployment"}))
+        self._loop = Loop(kube, lambda: self._lease.held, self._told)
+        events = Events(kube, "combofunc", "surgekit.dev/v1alpha1", "ComboFunc")
+        self._collecting = Collecting(
+            settings, prometheus, lambda: self._lease.held, self._collected, self._target_changed
+        )
+        self._functions = ComboFuncs(
+            self._cluster, pods, settings, self.metrics, planning.plan, self._collecting.target, events
+        )
+        self._deployments = InPlaceDeployments(pods)
+        self._sources = Sources(kube, self._loop, self._cluster, pods, self._functions, self._deployments)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="loop", daemon=True)
+        self._last_round_s = self._aged_s = time.monotonic()
+        self._to_collect: Mapping[str, ComboFunc] = {}
+
+    def start(self) -> None:
+        self._sources.start()
+        self._lease.start()
+        self._thread.start()
+        self._collecting.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._collecting.stop()
+        self._sources.stop()
+        self._loop.stop()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5.0)
+        self._lease.stop()
+
+    def alive(self, now_s: float) -> bool:
+        looking = self._thread.is_alive() and now_s - self._last_round_s < _STUCK_S
+        return looking and self._lease.alive and self._collecting.alive
+
+    def not_ready(self, now_s: float) -> str:
+        """What is missing; empty when ready."""
+        return overdue(self._sources.ages_s(now_s), self.settings.max_input_age_s)
+
+    def _collected(self) -> Mapping[str, ComboFunc]:
+        """As of the last round: the tables are the loop's."""
+        return self._to_collect
+
+    def _target_changed(self, uid: str) -> None:
+        self._loop.post(lambda: self._loop.touch(uid))
+
+    def _told(self, done: Done) -> None:
+        """What our own writes made of pods counts at once."""
+        outcome = "failed" if done.failure else "done"
+        self.metrics.actions.labels(type(done.action).__name__.lower(), outcome).inc()
+        if isinstance(done.action, Create):
+            self._cluster.forget(done.action.key)
+        if done.pod is not None:
+            self._sources.put_pod(done.pod, time.monotonic())
+        elif done.gone:
+            self._sources.drop_pod(done.gone, seen=False)
+
+    def _run(self) -> None:
+        led = False
+        while not self._stopping.is_set():
+            now_s = self._last_round_s = time.monotonic()
+            leads = self._lease.held and not self.not_ready(now_s)
+            try:
+                if leads and not led:  # another replica may have acted: this term starts afresh
+                    for kind in (self._functions, self._deployments):
+                        kind.reset()
+                        self._loop.touch_all(kind)
+                led = leads
+                self._age(now_s)
+                self._loop.round(leads)
+            except Exception:  # a fault of ours in one round must not be the end of all
+                log.exception("round failed")
+                self._stopping.wait(_PAUSE_S)
+
+    def _age(self, now_s: float) -> None:
+        if now_s - self._aged_s < _AGE_EVERY_S:
+            return
+        self._aged_s = now_s
+        self._to_collect = self._functions.collected()
+        self._cluster.age(now_s, self.settings.max_speed_age_s)
+        self.metrics.functions.labels("ComboFunc").set(len(self._functions.objects))
+        self.metrics.functions.labels("InPlaceDeployment").set(len(self._deployments.objects))
+        self.metrics.shortage.set(self._functions.shortage)
+
+
+def run(settings: Settings, kubeconfig: Path | None = None) -> None:
+    """Act and serve until told to stop."""
+
+    def make() -> Controller:
+        prometheus = Prometheus(
+            settings.prometheus_url,
+            settings.prometheus_timeout_s,
+            settings.prometheus_ca,
+            settings.prometheus_token,
+        )
+        return Controller(settings, Kube.connect(kubeconfig), prometheus)
+
+    health_server.serve(make, settings.bind, "surgekit-combofunc", settings.log_level)

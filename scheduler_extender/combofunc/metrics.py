@@ -1,0 +1,45 @@
+"""Metrics of the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+__all__ = ["ComboFuncMetrics"]
+
+
+class ComboFuncMetrics:
+    def __init__(self, leads: Callable[[], bool]) -> None:
+        self.registry = CollectorRegistry()
+        Gauge("surgekit_combofunc_leader", "1 on the replica that acts", registry=self.registry).set_function(
+            lambda: float(leads())
+        )
+        self.functions = Gauge(
+            "surgekit_combofunc_objects", "ComboFuncs and InPlaceDeployments there are", ["kind"],
+            registry=self.registry,
+        )  # fmt: skip
+        self.plans = Counter(
+            "surgekit_combofunc_plans", "Plans by outcome: planned, shortage or failed", ["outcome"],
+            registry=self.registry,
+        )  # fmt: skip
+        self.plan_seconds = Histogram(
+            "surgekit_combofunc_plan_seconds", "One plan, from the nodes as they are to the next steps",
+            buckets=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0), registry=self.registry,
+        )  # fmt: skip
+        self.actions = Counter(
+            "surgekit_combofunc_actions", "What was done to pods, by kind and outcome (done, failed)",
+            ["action", "outcome"], registry=self.registry,
+        )  # fmt: skip
+        self.shortage = Gauge(
+            "surgekit_combofunc_shortage", "Concurrency that fits nowhere, of all functions",
+            registry=self.registry,
+        )  # fmt: skip
+        self.lag_seconds = Histogram(
+            "surgekit_combofunc_lag_seconds", "From a changed target being seen to as much being Ready",
+            buckets=(0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0), registry=self.registry,
+        )  # fmt: skip
+        self.placed_elsewhere = Counter(
+            "surgekit_combofunc_placed_elsewhere", "Pods that the scheduler took elsewhere than planned",
+            registry=self.registry,
+        )  # fmt: skip

@@ -1,0 +1,72 @@
+"""Settings of the controller of ComboFuncs and InPlaceDeployments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from surgekit.settings import setting
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    price_weight: float = setting(
+        0.25, "lambda of eq. (11) where a ComboFunc has none: seconds that one priced unit is worth",
+        minimum=0.0, maximum=1000.0,
+    )  # fmt: skip
+    price_swing: float = setting(
+        0.5, "x of eqs (7) and (8): how far a price moves from 1 as a node empties", minimum=0.0, maximum=1.0
+    )
+    default_tau_create_s: float = setting(
+        1.0, "seconds to create one container on a node no probe has measured", minimum=1e-3, maximum=3600.0
+    )
+    default_tau_resize_s: float = setting(
+        0.1, "seconds to resize one container on a node no probe has measured", minimum=1e-3, maximum=3600.0
+    )
+    default_image_pull_s: float = setting(
+        2.0, "seconds an image pull is taken to cost when none was ever measured", minimum=0.0, maximum=3600.0
+    )
+    creation_limit_s: float = setting(
+        120.0, "seconds after which a pod still being created no longer counts as contention",
+        minimum=1.0, maximum=3600.0,
+    )  # fmt: skip
+    gate_s: float = setting(
+        10.0, "longest seconds beyond spec.drain that a new pod is held back until its node has room",
+        minimum=0.0, maximum=600.0,
+    )  # fmt: skip
+    deferred_s: float = setting(
+        15.0, "seconds beyond spec.drain that a resize may wait for room before another plan is made",
+        minimum=0.0, maximum=3600.0,
+    )  # fmt: skip
+    unschedulable_s: float = setting(
+        10.0, "seconds a pod that no node takes is kept before another plan is made; doubles each time",
+        minimum=1.0, maximum=3600.0,
+    )  # fmt: skip
+    max_input_age_s: float = setting(
+        60.0, "seconds without word from the API server after which nothing is decided",
+        minimum=5.0, maximum=3600.0,
+    )  # fmt: skip
+    max_speed_age_s: float = setting(
+        900.0, "seconds after which a node's measured speed is no longer believed",
+        minimum=5.0, maximum=86400.0,
+    )  # fmt: skip
+    prometheus_url: str = setting(
+        "http://prometheus-operated.monitoring:9090", "where Prometheus answers, for targetFrom: Collector"
+    )
+    prometheus_ca: Path | None = setting(None, "CA file for its certificate; none: the system's")
+    prometheus_token: Path | None = setting(None, "file with a bearer token for it; none: no token")
+    prometheus_timeout_s: float = setting(5.0, "seconds a query may take", minimum=0.1, maximum=60.0)
+    scrape_interval_s: float = setting(
+        15.0, "seconds between Prometheus's scrapes: tells whether a window is covered",
+        minimum=0.1, maximum=600.0,
+    )  # fmt: skip
+    collect_every_s: float = setting(
+        5.0, "seconds between two looks at Prometheus for targets", minimum=0.1, maximum=600.0
+    )
+    lease_namespace: str = setting(
+        "surgekit-system", "namespace of the Lease surgekit-combofunc, held by the replica that acts"
+    )
+    bind: str = setting("0.0.0.0:8080", "address and port of /livez, /readyz, /metrics")
+    log_level: str = setting("INFO", "DEBUG, INFO, WARNING or ERROR")

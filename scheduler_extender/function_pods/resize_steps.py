@@ -1,0 +1,22 @@
+"""How a pod becomes another size. The load balancer believes the marks, so that it never sends more than the
+container can take: marked after a growth took effect, and before a shrink is asked for."""
+
+from __future__ import annotations
+
+from scheduler_extender.function_pods.actions import Action, Mark, Resize
+from scheduler_extender.function_pods.pod import FunctionPod
+from scheduler_extender.function_pods.resources import includes, of_size
+from scheduler_extender.planner.model import Size
+
+__all__ = ["become"]
+
+
+def become(pod: FunctionPod, size: Size, container: str) -> Action | None:
+    """The next step; None: it is that size, or what comes next is the node's."""
+    wanted = of_size(size, container)
+    marked = pod.size == size.name and pod.concurrency == size.concurrency
+    if not marked and (size.concurrency <= pod.concurrency or pod.is_as(wanted)):
+        return Mark(pod.name, pod.uid, size.name, size.concurrency)
+    if pod.has is not None and not includes(pod.asked, wanted):
+        return Resize(pod.name, pod.uid, wanted)
+    return None

@@ -1,0 +1,128 @@
+"""What to do next with the pods of an InPlaceDeployment (fig. 11). Pure.
+
+Pods that differ from the template in cpu and memory alone are resized, all at once: a resize takes nothing
+away. All others are replaced within maxSurge and maxUnavailable, as are pods whose node can never hold the
+new size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from scheduler_extender.function_pods.actions import Action, Create, Delete, Resize, Undrain
+from scheduler_extender.function_pods.assignment import new_name
+from scheduler_extender.function_pods.leaving import leave, left_s
+from scheduler_extender.function_pods.pod import FunctionPod, Resizing
+from scheduler_extender.function_pods.resources import Resources, amounts_of, includes
+from scheduler_extender.function_pods.steps import Steps
+from scheduler_extender.in_place_deployment.spec import InPlaceDeployment
+from scheduler_extender.in_place_deployment.status import Counts
+
+__all__ = ["counts", "next_steps"]
+
+Json = dict[str, Any]
+
+
+def next_steps(
+    deployment: InPlaceDeployment,
+    pods: Sequence[FunctionPod],
+    refused: Collection[str],
+    make: Callable[[str], Json],
+    now_s: float,
+) -> Steps:
+    """`pods`: all it owns. `refused`: uids of those that the API server does not let be resized. `make`: the
+    body of a pod of that name."""
+    wanted = wanted_resources(deployment)
+    actions: list[Action] = [
+        Delete(pod.name, pod.uid, "it has ended") for pod in pods if pod.finished and not pod.deleting
+    ]
+    live = [pod for pod in pods if pod.live]
+    good = [pod for pod in live if _is_good(deployment, pod, wanted, pod.uid in refused)]
+    actions += [
+        Resize(pod.name, pod.uid, wanted)
+        for pod in good
+        if pod.has is not None and not includes(pod.asked, wanted)
+    ]
+    staying, surplus = _staying(good, deployment.replicas)
+    actions += [Undrain(pod.name, pod.uid) for pod in staying if pod.draining_since_s is not None]
+    old = [pod for pod in live if pod not in good]
+    actions += _creations(deployment, pods, staying, old, make)
+    going = [*surplus, *_to_replace(deployment, live, staying, surplus, old)]
+    actions += [a for p in going if (a := leave(p, deployment.drain_s, now_s, "it is not wanted any more"))]
+    again_in_s = min((left_s(pod, deployment.drain_s, now_s) for pod in going), default=math.inf)
+    return Steps(tuple(actions), again_in_s=again_in_s)
+
+
+def counts(deployment: InPlaceDeployment, pods: Sequence[FunctionPod]) -> Counts:
+    wanted = wanted_resources(deployment)
+    there = [pod for pod in pods if pod.live and pod.draining_since_s is None]
+    resizing = [pod.resizing for pod in there if pod.resizing is not Resizing.NONE]
+    return Counts(
+        replicas=len(there),
+        ready=sum(pod.ready for pod in there),
+        updated=sum(pod.template == deployment.template_hash and pod.is_as(wanted) for pod in there),
+        resizing=len(resizing),
+        deferred=resizing.count(Resizing.DEFERRED),
+        infeasible=resizing.count(Resizing.INFEASIBLE),
+    )
+
+
+def wanted_resources(deployment: InPlaceDeployment) -> Resources:
+    return {name: of for name, of in amounts_of(deployment.template["spec"]["containers"]).items() if of}
+
+
+def _is_good(deployment: InPlaceDeployment, pod: FunctionPod, wanted: Resources, refused: bool) -> bool:
+    """Whether it is what the template says, or can become it where it is."""
+    if pod.template != deployment.template_hash:
+        return False
+    asked = includes(pod.asked, wanted)
+    if pod.resizing is Resizing.INFEASIBLE and asked:
+        return False
+    # One that has no node yet is not resized but made anew.
+    return asked or (bool(pod.node) and not refused)
+
+
+def _staying(good: Sequence[FunctionPod], replicas: int) -> tuple[list[FunctionPod], list[FunctionPod]]:
+    """The best that are wanted, and the rest."""
+    ordered = sorted(
+        good,
+        key=lambda p: (p.draining_since_s is not None, not p.ready, not p.node, p.created_s, p.name),
+    )
+    return ordered[:replicas], ordered[replicas:]
+
+
+def _creations(
+    deployment: InPlaceDeployment,
+    pods: Sequence[FunctionPod],
+    staying: Sequence[FunctionPod],
+    old: Sequence[FunctionPod],
+    make: Callable[[str], Json],
+) -> list[Action]:
+    missing = deployment.replicas - len(staying)
+    kept = sum(pod.draining_since_s is None for pod in old)
+    room = deployment.replicas + deployment.max_surge - len(staying) - kept
+    there = ",".join(sorted(pod.name for pod in pods))
+    names = (
+        new_name(deployment.name, deployment.uid, deployment.template_hash, there, str(i))
+        for i in range(max(min(missing, room), 0))
+    )
+    return [Create(name, make(name)) for name in names]
+
+
+def _to_replace(
+    deployment: InPlaceDeployment,
+    live: Sequence[FunctionPod],
+    staying: Sequence[FunctionPod],
+    surplus: Sequence[FunctionPod],
+    old: Sequence[FunctionPod],
+) -> list[FunctionPod]:
+    """Old pods that may go now: those that do not serve, and of the others as many as may be missing."""
+    going = [pod for pod in old if not pod.serves]
+    serving = sum(pod.serves for pod in live) - sum(pod.serves for pod in surplus)
+    spare = serving - (deployment.replicas - deployment.max_unavailable)
+    rest = sorted((pod for pod in old if pod.serves), key=lambda p: (p.created_s, p.name))
+    if len(staying) >= deployment.replicas and all(pod.serves for pod in staying):
+        return going + rest
+    return going + rest[: max(spare, 0)]
