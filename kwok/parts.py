@@ -7,6 +7,7 @@ pods run nothing) runs here as processes instead.
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,22 +19,30 @@ import yaml
 
 from kwok.lab import Lab
 from kwok.ports import answers_ready
+from kwok.processes import Process
 from surgekit import mutual_tls
 from surgekit.certificates import ensure
 
 __all__ = [
+    "HAPROXY",
     "ExtenderPart",
     "apply_manifests",
     "find_extender",
     "install",
+    "install_combofunc",
     "install_kneescale",
+    "install_load_balancer",
+    "start_combofunc",
     "start_extender",
+    "start_haproxy",
     "start_kneescale",
+    "start_load_balancer",
     "start_probe",
 ]
 
 MANIFESTS = Path(__file__).parent.parent / "manifests"
 NAMESPACE = "surgekit-system"
+HAPROXY = "balancer-haproxy"
 # The extender's in the scheduler's configuration; scheduler_extender/README.md says why.
 WEIGHT = 30
 SCHEDULER_CLIENT, LAB_CLIENT = "kube-scheduler", "surgekit-lab"
@@ -149,16 +158,49 @@ def start_kneescale(lab: Lab, settings: Mapping[str, Any], name: str = "kneescal
     _start_controller(lab, "kneescale", name, settings)
 
 
-def _start_controller(lab: Lab, part: str, name: str, settings: Mapping[str, Any] | None) -> None:
+def install_combofunc(lab: Lab) -> None:
+    """Beside `install`, which has the CRD NodeSpeed."""
+    apply_manifests(lab, MANIFESTS / "combofunc")
+
+
+def start_combofunc(lab: Lab, settings: Mapping[str, Any] | None = None, name: str = "combofunc") -> None:
+    _start_controller(lab, "combofunc", name, settings)
+
+
+def install_load_balancer(lab: Lab) -> None:
+    apply_manifests(lab, MANIFESTS / "load-balancer")
+
+
+def start_load_balancer(
+    lab: Lab, haproxy: Path, settings: Mapping[str, Any], name: str = "balancer"
+) -> Process:
+    """The balancer and the HAProxy it drives, in `settings["directory"]`; the balancer's process."""
+    file, directory = lab.directory / f"{name}.settings.yaml", Path(settings["directory"])
+    file.write_text(yaml.safe_dump(dict(settings)))
+    serve: list[str | Path] = [sys.executable, "-m", "surgekit", "serve", "load-balancer", "--settings", file]
+    subprocess.run([*serve, "--write-configuration"], check=True, timeout=60)
+    start_haproxy(lab, haproxy, directory)
+    return _start_controller(lab, "load-balancer", name, settings, "surgekit-balancer")
+
+
+def start_haproxy(lab: Lab, haproxy: Path, directory: Path) -> None:
+    control = directory / "control.sock"
+    control.unlink(missing_ok=True)
+    lab.start(HAPROXY, [haproxy, "-db", "-f", directory / "haproxy.cfg"], ready=control.exists)
+
+
+def _start_controller(
+    lab: Lab, part: str, name: str, settings: Mapping[str, Any] | None, account: str = ""
+) -> Process:
     port = lab.free_port()
     file = lab.directory / f"{name}.settings.yaml"
     file.write_text(yaml.safe_dump({"bind": f"127.0.0.1:{port}"} | dict(settings or {})))
-    lab.start(
+    return lab.start(
         name,
         [
             sys.executable, "-m", "surgekit", "serve", part,
             "--settings", file,
-            "--kubeconfig", lab.account_kubeconfig(NAMESPACE, f"surgekit-{part}"),
+            "--kubeconfig", lab.account_kubeconfig(NAMESPACE, account or f"surgekit-{part}"),
         ],
         ready=lambda: answers_ready(port),
         port=port,

@@ -71,10 +71,11 @@ def _expected() -> tuple[type[Exception], ...]:
     from hpa_replacement.explanation import NothingToExplain
     from hpa_replacement.policy import PolicyError
     from kwok.errors import LabError
+    from scheduler_extender.combofunc.explanation import NothingToExplain as NoComboFunc
     from surgekit.kube import ApiError, KubeUnreachable
     from surgekit.settings import SettingsError
 
     return (
         LabError, ApiError, KubeUnreachable, SettingsError, InvalidProblem, InfeasibleProblem,
-        AnothersApi, NothingToExplain, PolicyError,
+        AnothersApi, NoComboFunc, NothingToExplain, PolicyError,
     )  # fmt: skip

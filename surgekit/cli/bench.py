@@ -197,6 +197,34 @@ def kneescale(
 
 
 @app.command()
+def combofunc(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Within 20 minutes: one round of a few minutes of the trace.")
+    ] = False,
+    rounds: Annotated[int, typer.Option(min=1, help="With other traces, speeds and residents each.")] = 3,
+    arm: Annotated[list[str] | None, typer.Option(help="Only these arms; ratios are of `ours`.")] = None,
+    simulated: Annotated[
+        bool, typer.Option("--simulated", help="In virtual time: no lab, kube-scheduler as its formulas.")
+    ] = False,
+    json_file: JsonFile = None,
+    plots: Annotated[Path | None, typer.Option(help="Write pictures into this folder.")] = None,
+) -> None:
+    """Scaling time and cost of functions: ours, and stock, Random Fit, Autopilot, ours without in-place."""
+    from surgekit.cli import bench_combofunc
+
+    say = progress()
+    if simulated:
+        found = bench_combofunc.simulate(quick, say)
+    else:
+        found = bench_combofunc.play(quick, rounds, arm or [], json_file, say)
+    if plots:
+        from kwok.combofunc.pictures import draw_all
+
+        say(f"{len(draw_all(found, plots))} pictures in {plots}")
+    bench_combofunc.show(found, json_file)
+
+
+@app.command()
 def adapter(
     policies: Annotated[int, typer.Option(min=1, help="KneePolicies that feed the metric.")] = 1000,
     namespaces: Annotated[int, typer.Option(min=1, help="They are spread over so many.")] = 10,
@@ -223,6 +251,22 @@ def monitor(
     from surgekit.cli.bench_monitor import run
 
     show(run(functions, pods, rounds, progress()), json_file)
+
+
+@app.command()
+def planner(
+    instances: Annotated[int, typer.Option(min=1, help="Small problems that are also solved exactly.")] = 400,
+    repetitions: Annotated[int, typer.Option(min=10, help="Plans timed for each start at 16 nodes.")] = 300,
+    quick: Annotated[bool, typer.Option("--quick", help="80 problems, 100 plans.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """How far ComboFunc's plans are from the best, beside Algorithm 1's, and how long they take."""
+    from surgekit.cli.bench_planner import run, tables
+
+    figures = run(80 if quick else instances, 100 if quick else repetitions, progress())
+    if str(json_file) != "-":
+        tables(figures)
+    show(figures, json_file)
 
 
 def progress() -> Callable[[str], None]:

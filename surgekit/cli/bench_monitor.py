@@ -13,10 +13,10 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from hpa_replacement.monitor import Asked, Reading, read
-from hpa_replacement.prometheus import Prometheus
 from kwok import prometheus
 from kwok.errors import LabError
 from kwok.lab import Lab
+from surgekit.prometheus import Prometheus
 
 __all__ = ["run"]
 

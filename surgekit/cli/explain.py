@@ -91,6 +91,27 @@ def scale(
     explain_scale(Kube.connect(kubeconfig), namespace, policy, json_file, plot)
 
 
+@app.command()
+def combofunc(
+    name: Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The ComboFunc.")],
+    lab: Annotated[str | None, typer.Option(help="Look at this lab.")] = None,
+    kubeconfig: Annotated[Path | None, typer.Option(help="Look at this cluster.")] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Why these containers on these nodes: target, last plan, each pod against what was planned for it."""
+    from surgekit.cli.explain_combofunc import explain_combofunc
+    from surgekit.kube import Kube
+
+    if name.count("/") != 1:
+        raise typer.BadParameter("expected NAMESPACE/NAME", param_hint="name")
+    if lab is not None:
+        from kwok.lab import Lab
+
+        kubeconfig = Lab.open(lab).kubeconfig
+    namespace, _, function = name.partition("/")
+    explain_combofunc(Kube.connect(kubeconfig), namespace, function, json_file)
+
+
 def _ask(name: str, lab: str, urls: list[str] | None, certificates: Path | None) -> dict[str, Any]:
     if urls:
         if certificates is None:

@@ -101,3 +101,32 @@ def adapter(
     from hpa_replacement.adapter.settings import Settings
 
     run(load(Settings, settings, bind=bind, tls_directory=tls_directory), kubeconfig)
+
+
+@app.command()
+def combofunc(settings: SettingsFile = None, kubeconfig: Kubeconfig = None) -> None:
+    """Carry out ComboFuncs and InPlaceDeployments (ComboFunc)."""
+    from scheduler_extender.combofunc.controller import run
+    from scheduler_extender.combofunc.settings import Settings
+
+    run(load(Settings, settings), kubeconfig)
+
+
+@app.command("load-balancer")
+def load_balancer(
+    settings: SettingsFile = None,
+    kubeconfig: Kubeconfig = None,
+    write_configuration: Annotated[
+        bool, typer.Option("--write-configuration", help="Write what HAProxy is started with, and end.")
+    ] = False,
+) -> None:
+    """Tell the HAProxy beside it of ComboFuncs' pods and what each can take."""
+    from scheduler_extender.load_balancer.configuration import write
+    from scheduler_extender.load_balancer.controller import run
+    from scheduler_extender.load_balancer.settings import Settings
+
+    loaded = load(Settings, settings)
+    if write_configuration:
+        write(loaded)
+    else:
+        run(loaded, kubeconfig)
