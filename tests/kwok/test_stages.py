@@ -17,7 +17,7 @@ import yaml
 
 from kwok.cluster import stage_files
 from kwok.lab import Lab
-from kwok.node_model_process import CREATED, FATE, RESIZED
+from kwok.node_model_process import CREATED, FATE
 from surgekit.kube import ApiError
 
 pytestmark = pytest.mark.lab
@@ -86,7 +86,7 @@ CASES = [
     Case("pod-ready-instant", "sidecar", is_ready, instant=True),
 ]  # fmt: skip
 # Stages with a test of their own below, since more happens than one pod coming in.
-OTHERS = {"node-initialize", "node-heartbeat-with-lease", "pod-delete", "pod-resize", "pod-resize-instant"}
+OTHERS = {"node-initialize", "node-heartbeat-with-lease", "pod-delete", "pod-resize-instant"}
 
 
 def test_every_stage_has_a_test() -> None:
@@ -147,21 +147,6 @@ def test_pod_delete(lab: Lab, namespace: str) -> None:
     wait_until(lab, path, waits("ContainerCreating"))
     lab.kube.delete(path)
     lab.wait_for(lambda: is_gone(lab, path), "the pod's end")
-
-
-def test_pod_resize(lab: Lab, namespace: str, golden: Callable[[str, Json], None]) -> None:
-    """The API server takes the resize because the status says what is allocated; the status follows
-    when the node model says so, not before."""
-    path = create(lab, namespace, "plain")
-    annotate(lab, path, CREATED)
-    before = wait_until(lab, path, is_ready)
-    asked = resize(lab, path)
-    assert asked["metadata"]["generation"] == before["metadata"]["generation"] + 1
-    time.sleep(0.5)
-    assert allocated_cpu(lab.kube.get(path)) == "500m"
-    annotate(lab, path, RESIZED, str(asked["metadata"]["generation"]))
-    pod = wait_until(lab, path, lambda pod: allocated_cpu(pod) == "750m")
-    golden("pod-resize.plain", pod["status"])
 
 
 def test_pod_resize_instant(instant_lab: Lab, golden: Callable[[str, Json], None]) -> None:
