@@ -39,7 +39,7 @@ demo: setup ## watch the extender place pods on an emulated cluster
 	.venv/bin/surgekit demo
 
 test: setup lint ## everything that must hold
-	.venv/bin/pytest -m "not lab"
+	.venv/bin/pytest -n auto -m "not lab"
 	.venv/bin/pytest -m lab
 
 lint: $(STAMP) ## style, types and layers
