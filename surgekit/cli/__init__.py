@@ -72,10 +72,11 @@ def _expected() -> tuple[type[Exception], ...]:
     from hpa_replacement.policy import PolicyError
     from kwok.errors import LabError
     from scheduler_extender.combofunc.explanation import NothingToExplain as NoComboFunc
+    from surgekit.cli.custom_object import NotThere
     from surgekit.kube import ApiError, KubeUnreachable
     from surgekit.settings import SettingsError
 
     return (
         LabError, ApiError, KubeUnreachable, SettingsError, InvalidProblem, InfeasibleProblem,
-        AnothersApi, NoComboFunc, NothingToExplain, PolicyError,
+        AnothersApi, NoComboFunc, NothingToExplain, NotThere, PolicyError,
     )  # fmt: skip

@@ -4,46 +4,27 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from scheduler_extender.combofunc import spec
-from scheduler_extender.combofunc.explanation import Explanation, NothingToExplain, explain
+from scheduler_extender.combofunc.explanation import Explanation, explain
+from surgekit.cli.custom_object import COMBO_FUNC, find
 from surgekit.cli.json_file import write_json
-from surgekit.kube import ApiError, Kube
+from surgekit.kube import Kube
 
 __all__ = ["explain_combofunc"]
 
 
 def explain_combofunc(kube: Kube, namespace: str, name: str, json_file: Path | None) -> None:
-    obj = _function(kube, namespace, name)
+    obj = find(kube, COMBO_FUNC, namespace, name)
     selector = f"{spec.FUNCTION_LABEL}={name}"
     pods, _ = kube.list_all(f"/api/v1/namespaces/{namespace}/pods", labelSelector=selector)
     said = explain(obj, pods)
     if not write_json(asdict(said), json_file):
         _show(Console(highlight=False, soft_wrap=True), said)
-
-
-def _function(kube: Kube, namespace: str, name: str) -> dict[str, Any]:
-    path = f"{spec.PATH.rpartition('/')[0]}/namespaces/{namespace}/combofuncs"
-    try:
-        return kube.get(f"{path}/{name}")
-    except ApiError as error:
-        if error.code != 404:
-            raise
-    try:
-        others, _ = kube.list_all(path)
-    except ApiError as error:
-        if error.code != 404:
-            raise
-        raise NothingToExplain(
-            "this cluster knows no ComboFuncs: install the CRD (kubectl apply -k manifests/combofunc)"
-        ) from error
-    names = ", ".join(sorted(o["metadata"]["name"] for o in others)) or "none"
-    raise NothingToExplain(f"there is no ComboFunc {namespace}/{name}; in {namespace} there are: {names}")
 
 
 def _show(console: Console, said: Explanation) -> None:

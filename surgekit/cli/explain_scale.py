@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from hpa_replacement import kneepolicy, plot
-from hpa_replacement.explanation import Explanation, NothingToExplain, explain
+from hpa_replacement import plot
+from hpa_replacement.explanation import Explanation, explain
+from surgekit.cli.custom_object import KNEE_POLICY, find
 from surgekit.cli.json_file import write_json
-from surgekit.kube import ApiError, Kube
+from surgekit.kube import Kube
 
 __all__ = ["explain_scale"]
 
@@ -22,31 +22,11 @@ __all__ = ["explain_scale"]
 def explain_scale(
     kube: Kube, namespace: str, name: str, json_file: Path | None, picture: Path | None
 ) -> None:
-    said = explain(_policy(kube, namespace, name), time.time())
+    said = explain(find(kube, KNEE_POLICY, namespace, name), time.time())
     if picture:
         plot.png(said, picture)
     if not write_json(asdict(said), json_file):
         _show(Console(highlight=False, soft_wrap=True), said)
-
-
-def _policy(kube: Kube, namespace: str, name: str) -> dict[str, Any]:
-    group = kneepolicy.PATH.rpartition("/")[0]
-    path = f"{group}/namespaces/{namespace}/kneepolicies"
-    try:
-        return kube.get(f"{path}/{name}")
-    except ApiError as error:
-        if error.code != 404:
-            raise
-    try:
-        others, _ = kube.list_all(path)
-    except ApiError as error:
-        if error.code != 404:
-            raise
-        raise NothingToExplain(
-            "this cluster knows no KneePolicies: install the CRD (kubectl apply -k manifests/kneescale)"
-        ) from error
-    names = ", ".join(sorted(o["metadata"]["name"] for o in others)) or "none"
-    raise NothingToExplain(f"there is no KneePolicy {namespace}/{name}; in {namespace} there are: {names}")
 
 
 def _show(console: Console, said: Explanation) -> None:

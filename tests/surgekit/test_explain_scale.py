@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from hpa_replacement.explanation import NothingToExplain
 from hpa_replacement.model import KnownKnee, Spending, State
+from surgekit.cli.custom_object import NotThere
 from surgekit.cli.explain_scale import explain_scale
 from surgekit.kube import ApiError, Kube
 from tests.hpa_replacement.test_explanation import NOW_S, POINTS, policy, searching
@@ -75,10 +75,10 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_no_such_policy_says_which_there_are() -> None:
     other = policy(State())
     other["metadata"]["name"] = "other"
-    with pytest.raises(NothingToExplain, match="no KneePolicy shop/cart; in shop there are: other"):
+    with pytest.raises(NotThere, match="no KneePolicy shop/cart; in shop there are: other"):
         explain_scale(cast(Kube, Server(other)), "shop", "cart", None, None)
 
 
 def test_without_the_crd_it_says_how_to_install_it() -> None:
-    with pytest.raises(NothingToExplain, match="install the CRD"):
+    with pytest.raises(NotThere, match="install the CRD"):
         explain_scale(cast(Kube, Server(installed=False)), "shop", "cart", None, None)
