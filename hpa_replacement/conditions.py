@@ -7,7 +7,7 @@ from typing import Any
 from hpa_replacement.budget import affordable
 from hpa_replacement.model import Decision, NoSample, Sample
 from hpa_replacement.policy import Policy
-from hpa_replacement.status import stamp
+from surgekit.conditions import Condition, conditions
 
 __all__ = ["REASONS", "Refusal", "condition", "is_new", "is_refusal", "reason_of"]
 
@@ -39,18 +39,8 @@ def reason_of(policy: Policy, decision: Decision, sample: Sample | NoSample) -> 
 
 
 def condition(before: Json, reason: str, message: str, generation: int, now_s: float) -> Json:
-    """`before` is the status so far: the time of transition stays while True stays True."""
-    status = "True" if reason in _WORKING else "False"
-    known = _known(before)
-    since = known.get("lastTransitionTime") if known.get("status") == status else None
-    return {
-        "type": "Deciding",
-        "status": status,
-        "reason": reason,
-        "message": message,
-        "observedGeneration": generation,
-        "lastTransitionTime": since or stamp(now_s),
-    }
+    said = Condition("Deciding", reason in _WORKING, reason, message)
+    return conditions(before, [said], generation, now_s)[0]
 
 
 def is_refusal(reason: str) -> bool:
@@ -59,8 +49,5 @@ def is_refusal(reason: str) -> bool:
 
 
 def is_new(before: Json, reason: str) -> bool:
-    return bool(_known(before).get("reason") != reason)
-
-
-def _known(status: Json) -> Json:
-    return next((c for c in status.get("conditions") or () if c["type"] == "Deciding"), Json())
+    known = (c for c in before.get("conditions") or () if c["type"] == "Deciding")
+    return bool(next(known, Json()).get("reason") != reason)

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from hpa_replacement.model import Decision, Sample, State
 from hpa_replacement.search.state import Point, SearchState
+from surgekit.conditions import stamp
 
-__all__ = ["read_state", "stamp", "status_of"]
+__all__ = ["read_state", "status_of"]
 
 Json = dict[str, Any]
 # Of a State: what has a place of its own in the status; all else is under `scaling`.
 _APART = frozenset({"known", "evidence", "search", "spending"})
 _POINT = tuple(f.name for f in fields(Point))
 _SCALING = tuple(f.name for f in fields(State) if f.name not in _APART)
-
-
-def stamp(at_s: float) -> str:
-    return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def status_of(decision: Decision, sample: Sample | None, replicas: int | None, now_s: float) -> Json:

@@ -16,13 +16,13 @@ from scheduler_extender.combofunc.question import Shape, body_of, containers_of,
 from scheduler_extender.combofunc.settings import Settings
 from scheduler_extender.combofunc.spec import ComboFunc
 from scheduler_extender.combofunc.status import sizes_usable
-from scheduler_extender.conditions import Condition
 from scheduler_extender.function_pods.actions import Action, Delete
 from scheduler_extender.function_pods.assignment import Assignment, assign, broken, with_created
 from scheduler_extender.function_pods.explicit import Planner, plan_replicas
 from scheduler_extender.function_pods.pod import FunctionPod, Resizing
 from scheduler_extender.function_pods.steps import Room, Steps, next_steps, released
 from scheduler_extender.planner.model import Node, Plan, Weights
+from surgekit.conditions import Condition
 from surgekit.modes import Mode
 
 __all__ = ["REFUSED_FOR_S", "ClusterView", "Decision", "Memory", "decide"]

@@ -18,7 +18,6 @@ from scheduler_extender.combofunc.question import shape_of
 from scheduler_extender.combofunc.report import elsewhere, ready_concurrency, report, turned
 from scheduler_extender.combofunc.settings import Settings
 from scheduler_extender.combofunc.spec import ComboFunc, SpecError, TargetFrom, read
-from scheduler_extender.conditions import differs
 from scheduler_extender.function_pods.actions import Create, Release, Resize
 from scheduler_extender.function_pods.actuator import Done
 from scheduler_extender.function_pods.cluster import Cluster
@@ -27,6 +26,7 @@ from scheduler_extender.function_pods.loop import Work
 from scheduler_extender.function_pods.pod import FunctionPod
 from scheduler_extender.function_pods.pod_table import PodTable
 from scheduler_extender.function_pods.steps import released
+from surgekit.conditions import differs
 from surgekit.events import Events
 
 __all__ = ["ComboFuncs", "Targets"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from scheduler_extender.combofunc.spec import ComboFunc, SpecError
-from scheduler_extender.conditions import Condition, conditions, stamp
 from scheduler_extender.planner.model import Node, Plan, Size
+from surgekit.conditions import Condition, conditions, stamp
 from surgekit.modes import Mode
 
 __all__ = [

@@ -10,7 +10,6 @@ from typing import Any
 
 import structlog
 
-from scheduler_extender.conditions import differs
 from scheduler_extender.function_pods.actions import Action, Resize
 from scheduler_extender.function_pods.actuator import Done
 from scheduler_extender.function_pods.body import Owner, pod_body
@@ -24,6 +23,7 @@ from scheduler_extender.in_place_deployment.spec import (
     SpecError,
     read,
 )
+from surgekit.conditions import differs
 
 __all__ = ["InPlaceDeployments", "body_of"]
 

@@ -21,11 +21,11 @@ import yaml
 
 from hpa_replacement.adapter.discovery import CUSTOM, EXTERNAL, VERSIONS
 from hpa_replacement.adapter.registration import Service, register
-from hpa_replacement.status import stamp
 from kwok import parts
 from kwok.lab import Lab
 from kwok.ports import answers_ready
 from surgekit.certificates import ensure
+from surgekit.conditions import stamp
 
 __all__ = ["run"]
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from hpa_replacement.model import Decision, KnownKnee, Sample, Spending, State
 from hpa_replacement.search import Point, SearchState, Variant
-from hpa_replacement.status import read_state, stamp, status_of
+from hpa_replacement.status import read_state, status_of
+from surgekit.conditions import stamp
 from tests.hpa_replacement.builders import merge_patch
 
 amounts = st.floats(0, 1e9)

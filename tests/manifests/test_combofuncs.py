@@ -15,8 +15,8 @@ import pytest
 import scheduler_extender.combofunc.spec as combofunc_spec
 import scheduler_extender.in_place_deployment.spec as deployment_spec
 from kwok.lab import Lab
-from scheduler_extender.conditions import differs
 from scheduler_extender.in_place_deployment.status import Counts, status_of
+from surgekit.conditions import differs
 from surgekit.kube import ApiError
 from tests.manifests.installed_cluster import MANIFESTS, until
 from tests.scheduler_extender.combofunc import test_spec as functions
