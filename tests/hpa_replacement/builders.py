@@ -207,3 +207,15 @@ class World:
             "cpu": 0.1 * replicas,
         }
         return {frozenset({("function", name)}): values[what]}
+
+
+def exported(world: World, name: str, **labels: str) -> float | None:
+    return world.metrics.registry.get_sample_value(f"surgekit_kneescale_{name}", labels)
+
+
+# The curve's knee for 20 clients and 40 replicas (or less), give or take.
+KNEE = range(10, 28)
+
+
+def at_the_knee(world: World, name: str = "web") -> bool:
+    return world.replicas[name] in KNEE and world.condition(name)[1] == "AtKnee"
