@@ -3,51 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from kwok.combofunc.baselines import Autopilot, RandomFit, Stock
+from kwok.combofunc.baselines import Autopilot, Delayed, RandomFit, Stock
 from kwok.combofunc.model import Scaler
 from kwok.combofunc.workload import FUNCTIONS, Function
 
 __all__ = [
-    "ARMS", "AUTOPILOT", "BASELINES", "HOMOGENEOUS", "NO_INPLACE", "OURS", "RANDOM_FIT", "STOCK", "Choice",
-    "Choices", "PlannedOf", "candidates", "scaler",
+    "ARMS", "AUTOPILOT", "BASELINES", "NO_INPLACE", "OURS", "RANDOM_FIT", "STOCK", "Choice", "Choices",
+    "PlannedOf", "beside", "candidates", "scaler",
 ]  # fmt: skip
 
 OURS, NO_INPLACE, STOCK, RANDOM_FIT, AUTOPILOT = "ours", "no_inplace", "stock", "random_fit", "autopilot"
 BASELINES = (STOCK, RANDOM_FIT, AUTOPILOT, NO_INPLACE)
 ARMS = (OURS, *BASELINES)
-HOMOGENEOUS = (STOCK, RANDOM_FIT, AUTOPILOT)
+# Seconds that what is not needed is kept (Knative's scale-down delay): each baseline may have its best.
+KEPT_S = (0.0, 20.0, 60.0, 120.0)
 
 
 class PlannedOf(Protocol):
     """Makes the planner's scaler; the command line brings it, since the lab does not know the parts."""
 
-    def __call__(self, function: Function, in_place: bool, price_weight: float | None) -> Scaler: ...
+    def __call__(
+        self, function: Function, in_place: bool, price_weight: float | None, keep_warm_s: float | None
+    ) -> Scaler:
+        """None: as shipped."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a homogeneous arm has for a function: its size, or the largest it grows to."""
+    """What a baseline has for a function: its size, or the largest it grows to, and how long it keeps it."""
 
     step: int  # index into the function's sizes; beyond them, the last
     shrink_first: bool = False  # Autopilot's way down
+    keep_s: float = 0.0
 
     def label(self, function: Function) -> str:
         way = " shrink first" if self.shrink_first else ""
-        return function.sizes[min(self.step, len(function.sizes) - 1)].name + way
+        kept = f" kept {self.keep_s:.0f} s" if self.keep_s else ""
+        return function.sizes[min(self.step, len(function.sizes) - 1)].name + way + kept
 
 
 Choices = Mapping[str, Choice]  # by function
+_ALL_SIZES = max(len(f.sizes) for f in FUNCTIONS.values()) - 1
 
 
 def candidates(arm: str) -> list[Choice]:
     """What a sweep tries, for all functions alike."""
-    steps = range(max(len(f.sizes) for f in FUNCTIONS.values()))
+    if arm == NO_INPLACE:
+        return [Choice(_ALL_SIZES, keep_s=keep_s) for keep_s in KEPT_S]
     if arm == AUTOPILOT:
-        return [Choice(step, shrink) for step in steps for shrink in (True, False) if step >= 2]
-    return [Choice(step) for step in steps]
+        return [Choice(step, shrink) for step in range(2, _ALL_SIZES + 1) for shrink in (True, False)]
+    return [Choice(step) for step in range(_ALL_SIZES + 1)]
+
+
+def beside(arm: str, choice: Choice, sizes: int) -> list[Choice]:
+    """What a sweep tries next, for a function with so many sizes."""
+    kept = [replace(choice, keep_s=keep_s) for keep_s in KEPT_S if keep_s != choice.keep_s]
+    if arm == NO_INPLACE:
+        return kept
+    at, least = min(choice.step, sizes - 1), min(c.step for c in candidates(arm))
+    found = [replace(choice, step=step) for step in (at - 1, at + 1) if least <= step < sizes]
+    if arm == AUTOPILOT:
+        found.append(replace(choice, shrink_first=not choice.shrink_first))
+    return found + kept
 
 
 def scaler(
@@ -57,11 +77,15 @@ def scaler(
     choice: Choice | None,
     planned: PlannedOf,
     price_weight: float | None,
+    keep_warm_s: float | None,
 ) -> Scaler:
-    if choice is None:
-        return planned(function, in_place=arm == OURS, price_weight=price_weight)
+    """`choice`: None for ours. `price_weight` and `keep_warm_s` are for who plans; None: as shipped."""
+    if choice is None or arm == NO_INPLACE:
+        if choice is not None and keep_warm_s is None:
+            keep_warm_s = choice.keep_s
+        return planned(function, arm == OURS, price_weight, keep_warm_s)
     sizes = function.sizes[: choice.step + 1]
     draw = f"{function.name}/{seed}"
     if arm == AUTOPILOT:
-        return Autopilot(sizes, choice.shrink_first, draw)
-    return (Stock if arm == STOCK else RandomFit)(sizes[-1], draw)
+        return Delayed(Autopilot(sizes, choice.shrink_first, draw), choice.keep_s)
+    return Delayed((Stock if arm == STOCK else RandomFit)(sizes[-1], draw), choice.keep_s)

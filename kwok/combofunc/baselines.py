@@ -8,11 +8,21 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kwok.combofunc.model import Action, Container, Create, Decision, NodeView, Remove, Resize, State
+from kwok.combofunc.model import (
+    Action,
+    Container,
+    Create,
+    Decision,
+    NodeView,
+    Remove,
+    Resize,
+    Scaler,
+    State,
+)
 from kwok.combofunc.stock_scheduler import fits, place, taken
 from kwok.combofunc.workload import Size
 
-__all__ = ["Autopilot", "RandomFit", "Stock", "Wanted", "deleted_first"]
+__all__ = ["Autopilot", "Delayed", "RandomFit", "Stock", "Wanted", "Window", "deleted_first"]
 
 
 class Stock:
@@ -94,6 +104,38 @@ class Autopilot:
         possible = [s for s in self._sizes if all(_has_room(_resized(n, kept, s)) for n in nodes)]
         possible = possible or [self._sizes[0]]
         return next((s for s in possible if len(kept) * s.concurrency >= target), possible[-1])
+
+
+class Window:
+    """The highest target of the last so many seconds, as with Knative's scale-down-delay."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._target = seconds, 0
+        self._before: list[tuple[float, int]] = []  # (until when it was the target, which)
+
+    def highest(self, now_s: float, target: int) -> tuple[int, float]:
+        """And when it is lower, if the target stays."""
+        if target < self._target:
+            self._before.append((now_s, self._target))
+        self._target = target
+        # Of earlier ones those that are no higher say nothing.
+        self._before = [
+            (until_s, t) for until_s, t in self._before if until_s + self._seconds > now_s and t > target
+        ]
+        highest = max((t for _, t in self._before), default=target)
+        until_s = max((until_s for until_s, t in self._before if t == highest), default=math.inf)
+        return highest, until_s + self._seconds
+
+
+class Delayed:
+    """A scaler that follows the highest target of a window."""
+
+    def __init__(self, scaler: Scaler, seconds: float) -> None:
+        self._scaler, self._window = scaler, Window(seconds)
+
+    def decide(self, state: State, target: int) -> Decision:
+        highest, lower_at_s = self._window.highest(state.now_s, target)
+        return replace(self._scaler.decide(state, highest), again_at_s=lower_at_s)
 
 
 def deleted_first(containers: Sequence[Container]) -> list[Container]:

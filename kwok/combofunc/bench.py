@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from kwok import parts
-from kwok.combofunc.arms import ARMS, HOMOGENEOUS, Choices
+from kwok.combofunc.arms import ARMS, BASELINES, Choices
 from kwok.combofunc.figures import compared, utilisation
 from kwok.combofunc.live_arms import NAMESPACE, LiveScaler, live_scaler
 from kwok.combofunc.live_view import LiveView
@@ -102,7 +102,7 @@ def run(
     return compared(outcomes) | {
         "simulated": False,
         "rounds": {arm: [asdict(o) for o in rounds] for arm, rounds in outcomes.items()},
-        "sizes": {a: {f: c.label(FUNCTIONS[f]) for f, c in choices[a].items()} for a in HOMOGENEOUS},
+        "sizes": {a: {f: c.label(FUNCTIONS[f]) for f, c in choices[a].items()} for a in BASELINES},
         "utilisation": {arm: utilisation(rounds) for arm, rounds in outcomes.items()},
     }
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from kwok.combofunc.arms import AUTOPILOT, OURS, RANDOM_FIT, STOCK, Choice
-from kwok.combofunc.baselines import Autopilot, RandomFit
+from kwok.combofunc.arms import NO_INPLACE, RANDOM_FIT, STOCK, Choice
+from kwok.combofunc.baselines import Autopilot, RandomFit, Window
 from kwok.combofunc.live_view import FUNCTION, LiveView
 from kwok.combofunc.model import Create, Remove
 from kwok.combofunc.workload import MIB, Function, Size
@@ -45,20 +45,41 @@ def live_scaler(
 ) -> LiveScaler:
     draw = f"{function.name}/{seed}"
     if choice is None:
-        return _ComboFunc(kube, function, in_place=arm == OURS)
+        return _ComboFunc(kube, function, {})
+    if arm == NO_INPLACE:
+        return _ComboFunc(kube, function, {"inPlace": False, "keepWarm": f"{choice.keep_s:g}s"})
     sizes = function.sizes[: choice.step + 1]
+    scaler: LiveScaler
     if arm == STOCK:
-        return _Deployment(kube, function, sizes[-1])
-    if arm == RANDOM_FIT:
-        return _BoundPods(kube, function, RandomFit(sizes[-1], draw), view)
-    if arm == AUTOPILOT:
-        return _ResizedReplicaSet(kube, function, Autopilot(sizes, choice.shrink_first, draw), view)
-    raise ValueError(f"{arm} has no sizes to choose from")
+        scaler = _Deployment(kube, function, sizes[-1])
+    elif arm == RANDOM_FIT:
+        scaler = _BoundPods(kube, function, RandomFit(sizes[-1], draw), view)
+    else:
+        scaler = _ResizedReplicaSet(kube, function, Autopilot(sizes, choice.shrink_first, draw), view)
+    return _Delayed(scaler, choice.keep_s)
+
+
+class _Delayed:
+    def __init__(self, scaler: LiveScaler, seconds: float) -> None:
+        self._scaler, self._window = scaler, Window(seconds)
+        self._target = self._told = 0
+
+    def aim(self, target: int) -> None:
+        self._target = target
+        highest, _ = self._window.highest(time.monotonic(), target)
+        self._told = highest
+        self._scaler.aim(highest)
+
+    def look(self) -> None:
+        highest, _ = self._window.highest(time.monotonic(), self._target)
+        if highest != self._told:
+            self.aim(self._target)
+        self._scaler.look()
 
 
 class _ComboFunc:
-    def __init__(self, kube: Kube, function: Function, in_place: bool) -> None:
-        self._kube, self._function, self._in_place, self._made = kube, function, in_place, False
+    def __init__(self, kube: Kube, function: Function, spec: Json) -> None:
+        self._kube, self._function, self._spec, self._made = kube, function, spec, False
         self._path = f"/apis/surgekit.dev/v1alpha1/namespaces/{NAMESPACE}/combofuncs"
 
     def aim(self, target: int) -> None:
@@ -76,9 +97,9 @@ class _ComboFunc:
                 "template": _template(self._function, self._function.sizes[0]),
                 "sizes": sizes,
                 "targetConcurrency": target,
-                "inPlace": self._in_place,
                 "drain": "0s",  # pods of the other arms go at once as well
                 "mode": "enforce",
+                **self._spec,
             },
         }
         self._kube.create(self._path, body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -40,6 +41,8 @@ class State:
 
     nodes: Sequence[NodeView]
     containers: Sequence[Container]
+    now_s: float = 0.0
+    others_short: bool = False  # another function has less than its target for want of room
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,12 @@ Action = Create | Resize | Remove
 class Decision:
     actions: Sequence[Action]
     decided_s: float = field(default=0.0, compare=False)  # what deciding took, of the machine's clock
+    again_at_s: float = math.inf  # when time alone changes what is to be done
+    keeps_warm: bool = False  # something that would go if another function were short of room
 
 
 class Scaler(Protocol):
-    """One function's: told of its target whenever that changes, and when room came while it is short."""
+    """One function's: told of its target whenever that changes, when room came while it is short, when
+    another is short, and when it asked for it."""
 
     def decide(self, state: State, target: int) -> Decision: ...

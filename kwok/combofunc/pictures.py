@@ -32,6 +32,8 @@ def draw_all(found: Mapping[str, Any], directory: Path) -> list[Path]:
         _utilisation(found["utilisation"], directory / "utilisation.png"),
         _lines({w: {OURS: a} for w, a in varied["price_weight"].items()}, "lambda (fig. 17, 18)",
                directory / "price-weight.png", logarithmic=False),
+        _lines(varied["keep_warm_s"], "seconds that what is not needed is kept", directory / "keep-warm.png",
+               logarithmic=False),
         _lines(varied["nodes"], "nodes (fig. 19, 20)", directory / "nodes.png", logarithmic=True),
         _lines(varied["tau_create_s"], "seconds to create one container (fig. 21, 22)",
                directory / "creation-time.png", logarithmic=True),

@@ -10,8 +10,20 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from kwok.combofunc.arms import ARMS, HOMOGENEOUS, OURS, Choice, Choices, PlannedOf, candidates, scaler
+from kwok.combofunc.arms import (
+    ARMS,
+    BASELINES,
+    NO_INPLACE,
+    OURS,
+    Choice,
+    Choices,
+    PlannedOf,
+    beside,
+    candidates,
+    scaler,
+)
 from kwok.combofunc.figures import averages, compared, decisions, utilisation
+from kwok.combofunc.model import Scaler
 from kwok.combofunc.simulation import Outcome, simulate
 from kwok.combofunc.workload import FUNCTIONS, Workload
 
@@ -29,11 +41,12 @@ class Extent:
     price_weights: tuple[float, ...] = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # RQ4
     nodes: tuple[int, ...] = (12, 16, 24, 32, 64)  # RQ5, the load as on 16
     taus_create_s: tuple[float, ...] = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)  # RQ6
-    varied_seeds: int = 3  # of RQ4 to RQ6
+    keep_warm_s: tuple[float, ...] = (0.0, 20.0, 60.0, 120.0, 300.0)
+    varied_seeds: int = 3  # of what is varied
 
     @classmethod
     def quick(cls) -> Extent:
-        return cls(2, 1, (0.05, 0.25, 1.0), (16, 32), (0.2, 1.0, 5.0), 1)
+        return cls(2, 1, (0.05, 0.25, 1.0), (16, 32), (0.2, 1.0, 5.0), (0.0, 120.0), 1)
 
 
 @dataclass(frozen=True)
@@ -43,6 +56,7 @@ class _Job:
     seed: int
     choices: tuple[tuple[str, Choice], ...]
     price_weight: float | None = None
+    keep_warm_s: float | None = None
 
 
 Play = Callable[[Sequence[_Job]], list[Outcome]]
@@ -58,8 +72,8 @@ def run(workload: Workload, extent: Extent, planned: PlannedOf, say: Say) -> dic
         found |= {
             "simulated": True,
             "seeds": list(seeds),
-            "sizes": {a: {f: c.label(FUNCTIONS[f]) for f, c in choices[a].items()} for a in HOMOGENEOUS},
-            "choices": {a: {f: asdict(c) for f, c in choices[a].items()} for a in HOMOGENEOUS},
+            "sizes": {a: {f: c.label(FUNCTIONS[f]) for f, c in choices[a].items()} for a in BASELINES},
+            "choices": {a: {f: asdict(c) for f, c in choices[a].items()} for a in BASELINES},
             "sweep": sweep,
             "utilisation": {arm: utilisation(outcomes) for arm, outcomes in played.items()},
             "decision_ms": {"16": decisions(played[OURS])},
@@ -70,6 +84,14 @@ def run(workload: Workload, extent: Extent, planned: PlannedOf, say: Say) -> dic
             for weight in extent.price_weights
         }
         say("RQ4 is played")
+        found["keep_warm_s"] = {
+            str(keep_s): {
+                arm: averages(play(_jobs(arm, workload, some, choices, None, keep_s)))
+                for arm in (OURS, NO_INPLACE)
+            }
+            for keep_s in extent.keep_warm_s
+        }
+        say("keeping warm is played")
         found["nodes"] = {}
         for nodes in extent.nodes:
             at = {arm: play(_jobs(arm, replace(workload, nodes=nodes), some, choices)) for arm in ARMS}
@@ -93,9 +115,10 @@ def _jobs(
     seeds: Iterable[int],
     choices: Mapping[str, Choices],
     price_weight: float | None = None,
+    keep_warm_s: float | None = None,
 ) -> list[_Job]:
     chosen = tuple(choices.get(arm, {}).items())
-    return [_Job(arm, workload, seed, chosen, price_weight) for seed in seeds]
+    return [_Job(arm, workload, seed, chosen, price_weight, keep_warm_s) for seed in seeds]
 
 
 @contextmanager
@@ -106,29 +129,31 @@ def _player(planned: PlannedOf) -> Iterator[Play]:
 
 def _play(job: _Job, planned: PlannedOf) -> Outcome:
     choices = dict(job.choices)
-    return simulate(
-        job.workload,
-        job.seed,
-        lambda name: scaler(job.arm, FUNCTIONS[name], job.seed, choices.get(name), planned, job.price_weight),
-    )
+
+    def of(name: str) -> Scaler:
+        chosen = choices.get(name)
+        weights = job.price_weight, job.keep_warm_s
+        return scaler(job.arm, FUNCTIONS[name], job.seed, chosen, planned, *weights)
+
+    return simulate(job.workload, job.seed, of)
 
 
 def _sweep(
     workload: Workload, extent: Extent, play: Play, say: Say
 ) -> tuple[dict[str, Choices], dict[str, Any]]:
-    """The best sizes of each homogeneous arm: time and cost of each function multiplied, the product of all.
+    """What each baseline is best with: time and cost of each function multiplied, the product of all.
 
-    All functions with the same step first, each takes its best of these; then one function after the other
-    is moved to the steps beside it, since what one leaves free is what others get.
+    All functions alike first, each takes its best of these; then one function after the other is moved to
+    the steps beside it and to other times of keeping, since what one leaves free is what others get.
     """
     choices: dict[str, Choices] = {}
     tables: dict[str, Any] = {}
     seeds = range(1, extent.sweep_seeds + 1)
-    for arm in HOMOGENEOUS:
+    for arm in BASELINES:
         alike = candidates(arm)
         outcomes = [play(_jobs(arm, workload, seeds, {arm: dict.fromkeys(FUNCTIONS, c)})) for c in alike]
         tables[arm] = {
-            f"step {c.step}{' shrink first' if c.shrink_first else ''}": averages(o)
+            f"step {c.step}{' shrink first' if c.shrink_first else ''} kept {c.keep_s:.0f} s": averages(o)
             for c, o in zip(alike, outcomes, strict=True)
         }
         scores = [_scores(o) for o in outcomes]
@@ -137,21 +162,14 @@ def _sweep(
         }
         total = sum(_scores(play(_jobs(arm, workload, seeds, {arm: best}))).values())
         for name, function in FUNCTIONS.items():
-            for beside in _beside(best[name], alike, len(function.sizes)):
-                tried = {**best, name: beside}
+            for other in beside(arm, best[name], len(function.sizes)):
+                tried = {**best, name: other}
                 new = sum(_scores(play(_jobs(arm, workload, seeds, {arm: tried}))).values())
                 if new < total:
                     best, total = tried, new
         choices[arm] = best
         say(f"sweep of {arm}: " + ", ".join(f"{f} {c.label(FUNCTIONS[f])}" for f, c in best.items()))
     return choices, tables
-
-
-def _beside(choice: Choice, alike: Sequence[Choice], sizes: int) -> list[Choice]:
-    at = min(choice.step, sizes - 1)
-    found = [Choice(step, choice.shrink_first) for step in (at - 1, at + 1) if step < sizes]
-    found.append(Choice(at, not choice.shrink_first))
-    return [c for c in found if c in alike]
 
 
 def _scores(outcomes: Sequence[Outcome]) -> dict[str, float]:

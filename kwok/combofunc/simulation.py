@@ -57,7 +57,8 @@ class _Function:
     target: int = 0
     pods: dict[str, _Pod] = field(default_factory=dict)
     releases: list[Remove | Resize] = field(default_factory=list)  # that wait for something in their place
-    asked_again: bool = False
+    again_at_s: float = math.inf
+    keeps_warm: bool = False
 
     @property
     def ready(self) -> int:
@@ -156,18 +157,34 @@ class _Simulation:
         function.track.aim(self._now_s, target, function.ready)
         self._decide(function)
 
+    def _ask_again(self, function: _Function) -> None:
+        if function.again_at_s <= self._now_s:
+            self._decide(function)
+
     def _ask_those_short(self) -> None:
         """Room came: kube-scheduler tries pods that wait again, a controller plans again."""
+        for function in self._functions.values():
+            if function.keeps_warm and self._others_short(function):
+                self._decide(function)
         freed, self._freed = self._freed, False
         for function in self._functions.values():
-            if freed and function.concurrency < function.target:
+            if freed and self._short(function):
                 self._decide(function)
+
+    def _short(self, function: _Function) -> bool:
+        return function.concurrency < function.target
+
+    def _others_short(self, function: _Function) -> bool:
+        return any(self._short(other) for other in self._functions.values() if other is not function)
 
     # Deciding, and carrying it out.
 
     def _decide(self, function: _Function) -> None:
         decision = function.scaler.decide(self._state(function), function.target)
         function.track.decided_s.append(decision.decided_s)
+        function.again_at_s, function.keeps_warm = decision.again_at_s, decision.keeps_warm
+        if decision.again_at_s < math.inf:
+            self._at(function.again_at_s, lambda: self._ask_again(function))
         pods = function.pods
         function.releases = [a for a in decision.actions if _releases(a, pods)]  # type: ignore[misc]
         for action in decision.actions:
@@ -275,7 +292,7 @@ class _Simulation:
         containers = [
             Container(p.name, p.node, p.size, p.ready, p.resizing, p.age) for p in function.pods.values()
         ]
-        return State(nodes, containers)
+        return State(nodes, containers, self._now_s, self._others_short(function))
 
     def _sample(self) -> None:
         workload = self._workload

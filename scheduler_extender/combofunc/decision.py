@@ -1,8 +1,8 @@
 """One look at a function: is there need of a plan, and what is to be done next. Pure; time is an argument.
 
 A plan is carried out as it is until the target, the sizes or the template change, or until it cannot be: a
-pod of it is gone, a resize is refused for good or waits too long, a pod finds no node. Then another is made
-from what there is. A planner that fails touches nothing.
+pod of it is gone, a resize is refused for good or waits too long, a pod finds no node, or what was kept warm
+has been so for long enough. Then another is made from what there is. A planner that fails touches nothing.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from scheduler_extender.combofunc.spec import ComboFunc
 from scheduler_extender.combofunc.status import sizes_usable
 from scheduler_extender.function_pods.actions import Action, Delete
 from scheduler_extender.function_pods.assignment import Assignment, assign, broken, with_created
-from scheduler_extender.function_pods.explicit import Planner, plan_replicas
+from scheduler_extender.function_pods.explicit import plan_replicas
 from scheduler_extender.function_pods.pod import FunctionPod, Resizing
 from scheduler_extender.function_pods.steps import Room, Steps, next_steps, released
-from scheduler_extender.planner.model import Node, Plan, Weights
+from scheduler_extender.planner.model import Node, Plan, Planner, Weights
+from scheduler_extender.planner.warm import plan_keeping_warm
 from surgekit.conditions import Condition
 from surgekit.modes import Mode
 
@@ -59,6 +60,7 @@ class Memory:
     wait_s: float = 0.0  # before what failed, or fell short, is tried again; doubles
     not_before_s: float = 0.0  # of another plan for the same basis
     short_until_s: float = 0.0  # when there may be room for what was short
+    idle_since: Mapping[str, float] = field(default_factory=dict)  # pods that are only kept warm
     stuck: int = 0  # plans in a row for pods that found no node
 
 
@@ -185,6 +187,12 @@ def _why(
         current = [pod for pod in pods if pod.template == function.template_hash]
         deferred_before_s = _deferred_before_s(function, settings, now_s)
         reason = broken(assignment, current, function.container, deferred_before_s)
+    if not reason and any(
+        since_s + function.keep_warm_s <= now_s
+        for pod, since_s in memory.idle_since.items()
+        if pod in assignment.sizes
+    ):
+        reason = "nothing needed a container that was kept warm"
     if not reason and assignment.short:
         reason = "pods of an earlier template have left room" if gone else ""
         reason = reason or ("it was short: there may be room" if now_s >= memory.short_until_s else "")
@@ -207,7 +215,9 @@ def _plan(
     try:
         shape = shape_of(function)
         nodes = cluster.planner_nodes(function.template["spec"])
-        plan, assignment = _answer(function, target, pods, memory, shape, nodes, planner, settings)
+        plan, assignment, idle_since = _answer(
+            function, target, pods, memory, shape, nodes, planner, settings, now_s
+        )
     except Exception as error:  # whatever it is, the pods stay as they are
         return replace(
             memory, basis=basis, assignment=None, failure=f"{type(error).__name__}: {error}",
@@ -221,6 +231,7 @@ def _plan(
         assignment=assignment,
         plan=plan,
         planned_at_s=now_s,
+        idle_since=idle_since,
         usable=sizes_usable(shape.sizes, nodes),
         outdated=frozenset(p.name for p in pods if p.template != function.template_hash),
         failure="",
@@ -240,17 +251,22 @@ def _answer(
     nodes: Sequence[Node],
     planner: Planner,
     settings: Settings,
-) -> tuple[Plan, Assignment]:
+    now_s: float,
+) -> tuple[Plan, Assignment, Mapping[str, float]]:
     containers = containers_of(function, shape, pods, memory.refused)
     lam = settings.price_weight if function.price_weight is None else function.price_weight
     weights = Weights(lam, settings.price_swing, function.in_place)
+    idle_since: Mapping[str, float] = {}
     if function.replicas is not None:
         plan = plan_replicas(function.replicas, shape.sizes, nodes, containers, weights, planner)
     else:
-        plan = planner(shape.sizes, nodes, containers, target, weights)
+        question = (shape.sizes, nodes, containers, target, weights)
+        plan, idle_since = plan_keeping_warm(
+            planner, *question, memory.idle_since, function.keep_warm_s, now_s
+        )
     # Every pod there is, so that a name is not taken by one that is still going.
     salt = f"{function.uid}/{function.template_hash}/{','.join(sorted(pod.name for pod in pods))}"
-    return plan, assign(plan, containers, function.sizes, function.name, salt)
+    return plan, assign(plan, containers, function.sizes, function.name, salt), idle_since
 
 
 def _steps(
@@ -280,7 +296,8 @@ def _steps(
 
 
 def _next_look_s(memory: Memory, pods: Sequence[FunctionPod], now_s: float) -> float:
-    """Besides what the steps wait for: a shortage, or a pod that finds no node."""
+    """Besides what the steps wait for: a shortage, a pod that finds no node, one that is kept warm."""
     waits = [memory.short_until_s - now_s] if memory.assignment and memory.assignment.short else []
     waits += [1.0 for pod in pods if pod.unschedulable_since_s is not None and pod.live]
+    waits += [1.0] if memory.idle_since else []  # others may become short of its room
     return max(min(waits, default=math.inf), 0.05)

@@ -21,13 +21,14 @@ from scheduler_extender.combofunc.spec import ComboFunc, SpecError, TargetFrom, 
 from scheduler_extender.function_pods.actions import Create, Release, Resize
 from scheduler_extender.function_pods.actuator import Done
 from scheduler_extender.function_pods.cluster import Cluster
-from scheduler_extender.function_pods.explicit import Planner
 from scheduler_extender.function_pods.loop import Work
 from scheduler_extender.function_pods.pod import FunctionPod
 from scheduler_extender.function_pods.pod_table import PodTable
 from scheduler_extender.function_pods.steps import released
+from scheduler_extender.planner.model import Planner
 from surgekit.conditions import differs
 from surgekit.events import Events
+from surgekit.modes import Mode
 
 __all__ = ["ComboFuncs", "Targets"]
 
@@ -53,6 +54,7 @@ class _Known:
     failures: int = 0
     retry_at_s: float = 0.0
     told: str = ""  # the last plan's event
+    short: bool = False  # of room that others may have
 
 
 class ComboFuncs:
@@ -100,6 +102,8 @@ class ComboFuncs:
             function = read(obj)
         except SpecError as error:
             return self._invalid(obj, known, pods, error, now_s)
+        if any(other.short for other in self._known.values() if other is not known):
+            function = replace(function, keep_warm_s=0.0)  # what nobody needs is room for who is short
         target, no_data = self._target(function, known)
         began_s = time.perf_counter()
         decision = decide(
@@ -206,7 +210,9 @@ class ComboFuncs:
         known.memory = decision.memory
         if not decision.why:
             return None
-        plan, failure = decision.memory.plan, decision.memory.failure
+        plan, failure, usable = decision.memory.plan, decision.memory.failure, decision.memory.usable
+        enforced = function.mode is Mode.ENFORCE
+        known.short = bool(enforced and plan and plan.shortage and usable and usable.holds)
         outcome = "failed" if failure or plan is None else "shortage" if plan.shortage else "planned"
         self._metrics.plans.labels(outcome).inc()
         self._metrics.plan_seconds.observe(seconds)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from scheduler_extender.cost import price
-from scheduler_extender.planner.model import Container, Creation, Node, Plan, Resize, Size, Weights
+from scheduler_extender.planner.model import Container, Creation, Node, Plan, Planner, Resize, Size, Weights
 
-__all__ = ["Planner", "plan_replicas"]
+__all__ = ["plan_replicas"]
 
 _GIB = 2**30
-Planner = Callable[[Sequence[Size], Sequence[Node], Sequence[Container], int, Weights], Plan]
 
 
 def plan_replicas(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Container", "Creation", "Node", "Plan", "Resize", "Size", "Weights"]
+__all__ = ["Container", "Creation", "Node", "Plan", "Planner", "Resize", "Size", "Weights"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +96,6 @@ class Plan:
         """By size."""
         sizes = (*(c.size for c in self.kept), *(r.to for r in self.resized), *(c.size for c in self.created))
         return Counter(size.name for size in sizes)
+
+
+Planner = Callable[[Sequence[Size], Sequence[Node], Sequence[Container], int, Weights], Plan]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 
 from kwok.combofunc import model as lab
 from kwok.combofunc.workload import Function
+from scheduler_extender.combofunc.spec import KEEP_WARM_S
 from scheduler_extender.planner.model import Container, Node, Size, Weights
 from scheduler_extender.planner.planning import plan
+from scheduler_extender.planner.warm import plan_keeping_warm
 
 __all__ = ["Planned", "planned"]
 
@@ -16,15 +19,18 @@ __all__ = ["Planned", "planned"]
 class Planned:
     """Asks the planner whenever it is asked itself, as the controller does."""
 
-    def __init__(self, function: Function, weights: Weights) -> None:
+    def __init__(self, function: Function, weights: Weights, keep_warm_s: float) -> None:
         self._sizes = [Size(s.name, s.cpu_millicores, s.memory_bytes, s.concurrency) for s in function.sizes]
         self._by_name = {size.name: size for size in self._sizes}
         self._lab_sizes = {size.name: size for size in function.sizes}
-        self._weights = weights
+        self._weights, self._keep_warm_s = weights, keep_warm_s
+        self._idle_since: dict[str, float] = {}
 
     def decide(self, state: lab.State, target: int) -> lab.Decision:
         began_s = time.perf_counter()
-        found = plan(
+        keep_s = 0.0 if state.others_short else self._keep_warm_s
+        found, self._idle_since = plan_keeping_warm(
+            plan,
             self._sizes,
             [
                 Node(
@@ -39,15 +45,24 @@ class Planned:
             ],
             target,
             self._weights,
+            self._idle_since,
+            keep_s,
+            state.now_s,
         )  # fmt: skip
         decided_s = time.perf_counter() - began_s
         actions: list[lab.Action] = [lab.Remove(c.pod) for c in found.removed]
         actions += [lab.Resize(r.container.pod, self._lab_sizes[r.to.name]) for r in found.resized]
         actions += [lab.Create(c.node, self._lab_sizes[c.size.name]) for c in found.created]
-        return lab.Decision(actions, decided_s)
+        removed = {c.pod for c in found.removed}
+        ends_s = [since_s + keep_s for pod, since_s in self._idle_since.items() if pod not in removed]
+        return lab.Decision(actions, decided_s, min(ends_s, default=math.inf), keeps_warm=bool(ends_s))
 
 
-def planned(function: Function, in_place: bool, price_weight: float | None) -> Planned:
-    """With the planner's own default where no weight is given."""
+def planned(
+    function: Function, in_place: bool, price_weight: float | None, keep_warm_s: float | None
+) -> Planned:
+    """As shipped where nothing is given."""
     weights = Weights(in_place=in_place)
-    return Planned(function, weights if price_weight is None else replace(weights, price_weight=price_weight))
+    if price_weight is not None:
+        weights = replace(weights, price_weight=price_weight)
+    return Planned(function, weights, KEEP_WARM_S if keep_warm_s is None else keep_warm_s)

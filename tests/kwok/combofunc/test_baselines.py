@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
-from kwok.combofunc.baselines import Autopilot, RandomFit, Stock, deleted_first
+from kwok.combofunc.baselines import Autopilot, Delayed, RandomFit, Stock, Window, deleted_first
 from kwok.combofunc.model import Container, Create, NodeView, Remove, Resize, State
 from kwok.combofunc.workload import FUNCTIONS, Size
 
@@ -76,3 +77,28 @@ def test_autopilot_stays_at_the_size_that_all_can_have() -> None:
     found = Autopilot(SIZES, True, "1").decide(State(nodes, there), 9).actions
     assert set(found[:2]) == {Resize("a", SIZES[2]), Resize("b", SIZES[2])}
     assert [type(a) for a in found[2:]] == [Create]
+
+
+def test_a_window_remembers_the_highest_target() -> None:
+    window = Window(20.0)
+    assert window.highest(0.0, 8) == (8, math.inf)
+    assert window.highest(5.0, 3) == (8, 25.0)
+    assert window.highest(10.0, 5) == (8, 25.0)
+    assert window.highest(12.0, 4) == (8, 25.0)
+    assert window.highest(25.0, 4) == (5, 32.0)
+    assert window.highest(32.0, 4) == (4, math.inf)
+    assert window.highest(33.0, 9) == (9, math.inf)
+
+
+def test_without_a_window_the_target_is_followed_at_once() -> None:
+    window = Window(0.0)
+    assert [window.highest(float(i), t)[0] for i, t in enumerate((8, 3, 5, 0))] == [8, 3, 5, 0]
+
+
+def test_a_delayed_scaler_keeps_what_was_needed_and_says_how_long() -> None:
+    there = [container("a", "node-0", SIZES[3]), container("b", "node-1", SIZES[3])]
+    delayed = Delayed(Stock(SIZES[3], "1"), 20.0)
+    assert delayed.decide(State(NODES, there, 0.0), 8).actions == []
+    kept = delayed.decide(State(NODES, there, 5.0), 4)
+    assert (kept.actions, kept.again_at_s) == ([], 25.0)
+    assert len(delayed.decide(State(NODES, there, 25.0), 4).actions) == 1

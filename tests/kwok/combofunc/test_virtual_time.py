@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
 
-from kwok.combofunc.arms import ARMS, AUTOPILOT, RANDOM_FIT, STOCK, Choice, candidates, scaler
+from kwok.combofunc.arms import ARMS, AUTOPILOT, NO_INPLACE, RANDOM_FIT, STOCK, Choice, candidates, scaler
 from kwok.combofunc.figures import compared
 from kwok.combofunc.model import Action, Create, Decision, Remove, Resize, Scaler, State
 from kwok.combofunc.simulation import Outcome, OvercommitError, simulate
@@ -91,17 +92,44 @@ def test_a_scaler_that_asks_for_more_than_there_is() -> None:
         play(lambda _: [Create("node-0", big)] * 3)
 
 
+def test_a_scaler_is_asked_again_when_it_said_so_and_when_others_are_short() -> None:
+    asked: list[tuple[float, bool]] = []
+
+    class Keeps:
+        def decide(self, state: State, target: int) -> Decision:
+            asked.append((state.now_s, state.others_short))
+            again_at_s = 5.0 if state.now_s < 5 else math.inf
+            return Decision(
+                [Create("node-0", FILE[5])][: not state.containers], 0.0, again_at_s, keeps_warm=True
+            )
+
+    class Two(Quiet):
+        def targets(self, seed: int) -> dict[str, Targets]:
+            return {"file": Targets("file", "", ((1.0, 8),)), "web": Targets("web", "", ((10.0, 8),))}
+
+    simulate(Two(), 1, lambda name: Keeps() if name == "file" else Scripted([]))
+    assert asked[:3] == [(1.0, False), (5.0, False), (10.0, True)]
+
+
 def choice(arm: str) -> Choice | None:
-    return {STOCK: Choice(3), RANDOM_FIT: Choice(4), AUTOPILOT: Choice(5, True)}.get(arm)
+    homogeneous = {STOCK: Choice(3), RANDOM_FIT: Choice(4, keep_s=20.0), AUTOPILOT: Choice(5, True)}
+    return (homogeneous | {NO_INPLACE: Choice(5)}).get(arm)
 
 
-def no_planner(function: Function, in_place: bool, price_weight: float | None) -> Scaler:
-    return scaler(AUTOPILOT if in_place else STOCK, function, 1, Choice(2), no_planner, None)
+def no_planner(
+    function: Function, in_place: bool, price_weight: float | None, keep_warm_s: float | None
+) -> Scaler:
+    arm = AUTOPILOT if in_place else STOCK
+    return scaler(arm, function, 1, Choice(2), no_planner, price_weight, keep_warm_s)
 
 
 def simulated(arm: str) -> Outcome:
     workload = replace(Workload(), minutes=8)
-    return simulate(workload, 2, lambda name: scaler(arm, FUNCTIONS[name], 2, choice(arm), no_planner, None))
+
+    def of(name: str) -> Scaler:
+        return scaler(arm, FUNCTIONS[name], 2, choice(arm), no_planner, None, None)
+
+    return simulate(workload, 2, of)
 
 
 @pytest.fixture(scope="module")

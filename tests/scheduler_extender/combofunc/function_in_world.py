@@ -10,10 +10,10 @@ from scheduler_extender.combofunc.settings import Settings
 from scheduler_extender.combofunc.spec import ComboFunc, read
 from scheduler_extender.function_pods.actuator import carry_out
 from scheduler_extender.function_pods.cluster import Cluster
-from scheduler_extender.function_pods.explicit import Planner
 from scheduler_extender.function_pods.pod import FunctionPod
 from scheduler_extender.function_pods.pod_table import PodTable
 from scheduler_extender.planner import planning
+from scheduler_extender.planner.model import Planner
 from scheduler_extender.sources import read_node, read_pod, read_speed
 from tests.scheduler_extender.function_pods.world import World
 
@@ -27,7 +27,8 @@ SIZES = [
 
 def combofunc(target: int | None = None, image: str = "app:1", **spec: Any) -> Json:
     containers = [{"name": "app", "image": image}]
-    body: Json = {"template": {"spec": {"containers": containers}}, "sizes": SIZES, "drain": "1s"} | spec
+    times = {"drain": "1s", "keepWarm": "0s"}
+    body: Json = {"template": {"spec": {"containers": containers}}, "sizes": SIZES} | times | spec
     if target is not None:
         body["targetConcurrency"] = target
     return {

@@ -50,7 +50,13 @@ class Running:
         self.kube.create(f"{GROUP}/namespaces/{namespace}/{kind.lower()}s", body)
 
     def function(self, namespace: str, name: str, target: int, **spec: Any) -> None:
-        body = {"template": template(), "sizes": SIZES, "drain": "1s", "targetConcurrency": target} | spec
+        body = {
+            "template": template(),
+            "sizes": SIZES,
+            "drain": "1s",
+            "keepWarm": "0s",
+            "targetConcurrency": target,
+        } | spec
         self.create(namespace, "ComboFunc", name, body)
 
     def patch(self, namespace: str, name: str, spec: Json, kind: str = "combofuncs") -> None:

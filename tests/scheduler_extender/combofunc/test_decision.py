@@ -326,3 +326,44 @@ def test_whatever_happens_it_ends_as_planned(faults: list[tuple[str, int]], cpu:
     assert {pod.template for pod in function.pods} <= {function.function.template_hash}
     assert function.ready == sum(pod.concurrency for pod in function.pods)
     assert not any(pod.gated for pod in function.pods)
+
+
+def test_what_a_lower_target_does_not_need_is_kept_warm_and_grows_again() -> None:
+    function = in_world()
+    function.wants(24, keepWarm="60s")
+    function.run(5)
+    there = set(function.sizes)
+    function.wants(8, keepWarm="60s")
+    function.run(5)
+    assert set(function.sizes) == there, "nobody went"
+    assert sorted(function.sizes.values()) == ["large", "small", "small"]
+    function.wants(24, keepWarm="60s")
+    function.run(1)
+    assert (set(function.sizes), function.ready) == (there, 24), "nobody had to be created"
+
+
+def test_what_was_kept_warm_for_long_enough_goes() -> None:
+    function = in_world()
+    function.wants(24, keepWarm="10s")
+    function.run(5)
+    function.wants(8, keepWarm="10s")
+    function.run(9)
+    assert len(function.sizes) == 3
+    function.run(5)
+    assert (function.ready, len(function.sizes)) == (8, 1)
+    before = len(function.world.calls)
+    function.run(30)
+    assert len(function.world.calls) == before
+
+
+def test_another_replica_keeps_warm_from_its_own_beginning_on() -> None:
+    function = in_world()
+    function.wants(24, keepWarm="10s")
+    function.run(5)
+    function.wants(8, keepWarm="10s")
+    function.run(5)
+    function.restart()
+    function.run(9)
+    assert len(function.sizes) == 3
+    function.run(5)
+    assert function.ready == 8
