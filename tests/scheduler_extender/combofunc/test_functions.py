@@ -11,7 +11,7 @@ from scheduler_extender.combofunc.functions import ComboFuncs
 from scheduler_extender.combofunc.metrics import ComboFuncMetrics
 from scheduler_extender.combofunc.settings import Settings
 from scheduler_extender.combofunc.spec import ComboFunc
-from scheduler_extender.function_pods.actions import Create, Release
+from scheduler_extender.function_pods.actions import Create, Drain, Release
 from scheduler_extender.function_pods.actuator import Done, carry_out
 from scheduler_extender.function_pods.cluster import Cluster
 from scheduler_extender.function_pods.loop import Work
@@ -215,3 +215,25 @@ def test_an_explanation_names_each_pod_and_where_it_was_planned() -> None:
     assert (said.target, said.ready, said.plan["kept"]) == (8, 8, 0)
     with pytest.raises(NothingToExplain, match="serve combofunc"):
         explain(combofunc(1), [])
+
+
+def test_what_is_kept_warm_makes_way_for_another_function_that_is_short() -> None:
+    seen = Seen(combofunc(40, keepWarm="60s"))
+    seen.look()
+    seen.pass_time(8)
+    seen.look()
+    assert seen.status["readyConcurrency"] == 40
+    seen.functions.objects[UID]["spec"]["targetConcurrency"] = 8
+    for _ in range(3):  # says that it takes less, is made smaller
+        seen.look()
+        seen.pass_time(1)
+    assert "kept warm" in " ".join(seen.status["plan"]["reasons"])
+    assert not seen.look().actions
+
+    other = combofunc(1000)
+    other["metadata"] |= {"name": "other", "uid": "other"}
+    seen.functions.objects["other"] = other
+    assert seen.functions.look("other", seen.world.now_s) is not None
+    gone = {action.pod for action in seen.look().actions if isinstance(action, Drain)}
+    assert gone == set(seen.status["plan"]["removed"]) != set()
+    assert "kept warm" not in " ".join(seen.status["plan"]["reasons"])
