@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from kwok.combofunc.arms import NO_INPLACE, RANDOM_FIT, STOCK, Choice
+from kwok.combofunc.arms import AS_SHIPPED_S, NO_INPLACE, RANDOM_FIT, STOCK, Choice
 from kwok.combofunc.baselines import Autopilot, RandomFit, Window
 from kwok.combofunc.live_view import FUNCTION, LiveView
 from kwok.combofunc.model import Create, Remove
@@ -45,7 +45,7 @@ def live_scaler(
 ) -> LiveScaler:
     draw = f"{function.name}/{seed}"
     if choice is None:
-        return _ComboFunc(kube, function, {})
+        return _ComboFunc(kube, function, {"keepWarm": f"{AS_SHIPPED_S:g}s"})
     if arm == NO_INPLACE:
         return _ComboFunc(kube, function, {"inPlace": False, "keepWarm": f"{choice.keep_s:g}s"})
     sizes = function.sizes[: choice.step + 1]

@@ -41,12 +41,12 @@ class Extent:
     price_weights: tuple[float, ...] = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # RQ4
     nodes: tuple[int, ...] = (12, 16, 24, 32, 64)  # RQ5, the load as on 16
     taus_create_s: tuple[float, ...] = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)  # RQ6
-    keep_warm_s: tuple[float, ...] = (0.0, 20.0, 60.0, 120.0, 300.0)
+    keep_warm_s: tuple[float, ...] = (0.0, 20.0, 60.0, 100.0, 200.0)
     varied_seeds: int = 3  # of what is varied
 
     @classmethod
     def quick(cls) -> Extent:
-        return cls(2, 1, (0.05, 0.25, 1.0), (16, 32), (0.2, 1.0, 5.0), (0.0, 120.0), 1)
+        return cls(2, 1, (0.05, 0.25, 1.0), (16, 32), (0.2, 1.0, 5.0), (0.0, 100.0), 1)
 
 
 @dataclass(frozen=True)

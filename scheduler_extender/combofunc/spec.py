@@ -14,7 +14,7 @@ from scheduler_extender.spec_fields import Fields, SpecError, fields_of
 from surgekit.modes import Mode
 
 __all__ = [
-    "CONCURRENCY", "FUNCTION_LABEL", "KEEP_WARM_S", "MAX_CONCURRENCY", "MAX_SIZES", "MAX_TARGET", "PATH",
+    "CONCURRENCY", "FUNCTION_LABEL", "MAX_CONCURRENCY", "MAX_SIZES", "MAX_TARGET", "PATH",
     "SIZE_LABEL", "Collector", "ComboFunc", "SpecError", "TargetFrom", "read",
 ]  # fmt: skip
 
@@ -23,7 +23,6 @@ PATH = "/apis/surgekit.dev/v1alpha1/combofuncs"
 FUNCTION_LABEL = "surgekit.dev/combofunc"
 # The CRD's bounds. A target in the hundred thousands is a slip: Kubernetes itself ends at 150,000 pods.
 MAX_SIZES, MAX_CONCURRENCY, MAX_TARGET = 64, 10_000, 100_000
-KEEP_WARM_S = 120.0
 
 
 class TargetFrom(StrEnum):
@@ -109,7 +108,7 @@ def read(obj: Json) -> ComboFunc:
             in_place=spec.flag("inPlace", True),
             price_weight=spec.number("priceWeight", 0, 1000) if "priceWeight" in spec else None,
             drain_s=spec.duration_s("drain", 0, 3600, "30s"),
-            keep_warm_s=spec.duration_s("keepWarm", 0, 3600, f"{KEEP_WARM_S:g}s"),
+            keep_warm_s=spec.duration_s("keepWarm", 0, 3600, "5m"),
             mode=_mode(spec),
             paused=spec.flag("paused", False),
         )

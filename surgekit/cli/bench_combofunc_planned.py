@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from kwok.combofunc import model as lab
 from kwok.combofunc.workload import Function
-from scheduler_extender.combofunc.spec import KEEP_WARM_S
 from scheduler_extender.planner.model import Container, Node, Size, Weights
 from scheduler_extender.planner.planning import plan
 from scheduler_extender.planner.warm import plan_keeping_warm
@@ -58,11 +57,9 @@ class Planned:
         return lab.Decision(actions, decided_s, min(ends_s, default=math.inf), keeps_warm=bool(ends_s))
 
 
-def planned(
-    function: Function, in_place: bool, price_weight: float | None, keep_warm_s: float | None
-) -> Planned:
-    """As shipped where nothing is given."""
+def planned(function: Function, in_place: bool, price_weight: float | None, keep_warm_s: float) -> Planned:
+    """With the planner's own default where no weight is given."""
     weights = Weights(in_place=in_place)
     if price_weight is not None:
         weights = replace(weights, price_weight=price_weight)
-    return Planned(function, weights, KEEP_WARM_S if keep_warm_s is None else keep_warm_s)
+    return Planned(function, weights, keep_warm_s)

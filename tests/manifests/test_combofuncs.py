@@ -84,7 +84,7 @@ def refusal(call: Callable[[], object]) -> str:
 
 def test_the_defaults_are_those_of_the_code(served: Lab) -> None:
     made = served.kube.create(COMBOFUNCS, function(), dryRun="All")
-    assert {"drain", "inPlace", "mode", "paused", "targetFrom"} <= set(made["spec"])
+    assert {"drain", "inPlace", "keepWarm", "mode", "paused", "targetFrom"} <= set(made["spec"])
     before, after = combofunc_spec.read(functions.combofunc()), combofunc_spec.read(made)
     same: dict[str, Any] = {"namespace": "", "uid": "", "generation": 0}
     assert replace(after, **same) == replace(before, **same)

@@ -116,9 +116,7 @@ def choice(arm: str) -> Choice | None:
     return (homogeneous | {NO_INPLACE: Choice(5)}).get(arm)
 
 
-def no_planner(
-    function: Function, in_place: bool, price_weight: float | None, keep_warm_s: float | None
-) -> Scaler:
+def no_planner(function: Function, in_place: bool, price_weight: float | None, keep_warm_s: float) -> Scaler:
     arm = AUTOPILOT if in_place else STOCK
     return scaler(arm, function, 1, Choice(2), no_planner, price_weight, keep_warm_s)
 

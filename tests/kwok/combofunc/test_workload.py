@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
+import yaml
 
+from kwok.combofunc.arms import AS_SHIPPED_S
 from kwok.combofunc.workload import FUNCTIONS, Function, Workload
 from kwok.errors import TrafficError
+from surgekit.duration import seconds
 
 SEEDS = range(1, 6)
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=lambda f: f.name)
@@ -67,3 +72,12 @@ def test_the_same_seed_draws_the_same() -> None:
 def test_more_minutes_than_there_are() -> None:
     with pytest.raises(TrafficError, match="minutes: 10000"):
         replace(Workload(), minutes=10000).targets(1)
+
+
+def test_ours_keeps_warm_as_long_as_is_shipped() -> None:
+    """5 minutes of the trace."""
+    crd = yaml.safe_load((ROOT / "manifests/combofunc/combofunc.yaml").read_text())
+    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    shipped_s = seconds(spec["properties"]["keepWarm"]["default"])
+    assert shipped_s is not None
+    assert shipped_s * Workload().minute_s / 60 == AS_SHIPPED_S

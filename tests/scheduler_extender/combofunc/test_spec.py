@@ -63,7 +63,7 @@ def test_what_is_read() -> None:
     assert (function.target, function.replicas, function.container) == (20, None, "c")
     assert (function.target_from, function.collector) == (TargetFrom.SPEC, Collector())
     assert (function.mode, function.paused, function.in_place) == (Mode.ENFORCE, False, True)
-    assert (function.drain_s, function.price_weight) == (30.0, None)
+    assert (function.drain_s, function.keep_warm_s, function.price_weight) == (30.0, 300.0, None)
 
 
 def test_the_rest_can_be_said() -> None:
@@ -72,14 +72,14 @@ def test_the_rest_can_be_said() -> None:
         combofunc(
             template={"spec": {"containers": [{"name": "a", "image": "i"}, {"name": "b", "image": "i"}]}},
             container="b", targetFrom="Collector", collector=collector, inPlace=False, priceWeight=2,
-            drain="0s", mode="shadow", paused=True,
+            drain="0s", keepWarm="1m30s", mode="shadow", paused=True,
         )
     )  # fmt: skip
     assert (function.container, function.target_from) == ("b", TargetFrom.COLLECTOR)
     assert (function.target, function.ignored_target) == (None, 20)
     assert function.collector == Collector("q", 90.0, 1.5)
     assert (function.in_place, function.price_weight, function.drain_s) == (False, 2.0, 0.0)
-    assert (function.mode, function.paused) == (Mode.SHADOW, True)
+    assert (function.mode, function.paused, function.keep_warm_s) == (Mode.SHADOW, True, 90.0)
 
 
 def test_replicas_by_hand() -> None:
@@ -137,6 +137,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     *(({"collector": {"headroom": h}}, "spec.collector.headroom") for h in (0.5, 11, "2")),
     ({"collector": {"query": ""}}, "spec.collector.query"),
+    ({"keepWarm": "61m"}, "spec.keepWarm"),
     *(({"drain": d}, "spec.drain") for d in ("-1s", "61m", "30", 30, "", "99999999999999h")),
     *(({"mode": m}, "spec.mode") for m in ("off", "on", "")),
     *(({"priceWeight": w}, "spec.priceWeight") for w in (-1, 1001, "1")),
