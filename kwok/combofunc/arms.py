@@ -11,8 +11,8 @@ from kwok.combofunc.model import Scaler
 from kwok.combofunc.workload import FUNCTIONS, Function
 
 __all__ = [
-    "ARMS", "AS_SHIPPED_S", "AUTOPILOT", "BASELINES", "NO_INPLACE", "OURS", "RANDOM_FIT", "STOCK", "Choice", "Choices",
-    "PlannedOf", "beside", "candidates", "scaler",
+    "ARMS", "AS_SHIPPED_S", "AUTOPILOT", "BASELINES", "NO_INPLACE", "OURS", "RANDOM_FIT", "STOCK", "Choice",
+    "Choices", "PlannedOf", "beside", "candidates", "scaler",
 ]  # fmt: skip
 
 OURS, NO_INPLACE, STOCK, RANDOM_FIT, AUTOPILOT = "ours", "no_inplace", "stock", "random_fit", "autopilot"
