@@ -39,6 +39,7 @@ CASES = [
     (WEB, Counts(4, 4, 2, 2), "", ("True", "Rolling"), ("False", "Resizing")),
     (WEB, Counts(4, 4, 2, 2, 1), "", ("True", "Rolling"), ("False", "Deferred")),
     (WEB, Counts(4, 4, 2, 2, 1, 1), "", ("True", "Rolling"), ("False", "Replacing")),
+    (WEB, Counts(4, 4, 2, 2, 2, 0, 1), "", ("True", "Rolling"), ("False", "Replacing")),
     (WEB, Counts(0, 0, 0), "pods is forbidden", ("False", "Failing"), ("True", "Resized")),
     (PAUSED, Counts(3, 3, 3), "", ("False", "Paused"), ("True", "Resized")),
 ]
@@ -52,6 +53,16 @@ def test_what_is_said(
     said = {c["type"]: (c["status"], c["reason"]) for c in status["conditions"]}
     assert said == {"Valid": ("True", "Valid"), "Ready": ready, "Resized": resized}
     assert failure in str(status["conditions"])
+
+
+def test_what_becomes_of_each_resize_is_said() -> None:
+    status = status_of(WEB, {}, Counts(4, 4, 0, resizing=4, deferred=2, infeasible=1, overdue=1), "", 1000.0)
+    (resized,) = [c for c in status["conditions"] if c["type"] == "Resized"]
+    assert resized["message"] == (
+        "1 can never have the new size on their node and are replaced, "
+        "1 waited too long for room on its node and is replaced, "
+        "1 wait for room on their node, which the kubelet tries again, 1 are being resized"
+    )
 
 
 def test_a_spec_that_cannot_be_read_leaves_the_rest_of_the_status() -> None:
