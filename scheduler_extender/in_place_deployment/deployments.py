@@ -73,17 +73,21 @@ class InPlaceDeployments:
             )
         pods = self._pods.of(uid)
         if deployment.generation != known.failed_generation:
-            known.refused, known.retry_at_s = frozenset(), 0.0  # what was refused may be wanted no more
+            # What was refused may be wanted no more.
+            known.refused, known.failure, known.retry_at_s = frozenset(), "", 0.0
         deferred_before_s = now_s - self._deferred_s - deployment.drain_s
         if not deployment.paused:
             known.overdue = rollout.overdue(deployment, pods, known.overdue, deferred_before_s)
         there = rollout.counts(deployment, pods, known.overdue)
-        patch = status.status_of(deployment, before, there, known.failure, now_s)
-        if deployment.paused or now_s < known.retry_at_s:
-            wait_s = known.retry_at_s - now_s if now_s < known.retry_at_s else math.inf
-            return self._work(obj, known, before, patch, again_in_s=wait_s)
         replaced = known.refused | {known.overdue}
         steps = rollout.next_steps(deployment, pods, replaced, lambda name: body_of(deployment, name), now_s)
+        held_s = known.retry_at_s - now_s
+        if held_s <= 0 and not steps.actions:
+            known.failure = ""  # what failed is not wanted any more, or came about: the answer was lost
+        patch = status.status_of(deployment, before, there, steps.waiting, known.failure, now_s)
+        if deployment.paused or held_s > 0:
+            wait_s = held_s if held_s > 0 else math.inf
+            return self._work(obj, known, before, patch, again_in_s=wait_s)
         if steps.actions:
             kinds = [type(action).__name__ for action in steps.actions]
             done = {kind: kinds.count(kind) for kind in sorted(set(kinds))}

@@ -53,7 +53,16 @@ def next_steps(
     actions += [a for p in going if (a := leave(p, deployment.drain_s, now_s, "it is not wanted any more"))]
     waits_s = [left_s(pod, deployment.drain_s, now_s) for pod in going]
     waits_s += [1.0 for pod in live if pod.resizing is Resizing.DEFERRED]  # it becomes overdue with time
-    return Steps(tuple(actions), again_in_s=min(waits_s, default=math.inf))
+    waiting = {
+        "to be created": deployment.replicas - len(staying),
+        "to find a node": sum(pod.unschedulable_since_s is not None for pod in staying),
+        "to become Ready": sum(not p.ready and p.unschedulable_since_s is None for p in staying),
+        "to be resized": sum(pod.has is not None and not pod.is_as(wanted) for pod in staying),
+        "to be replaced": sum(pod.draining_since_s is None for pod in old),
+        "to go": len(surplus) + sum(pod.draining_since_s is not None for pod in old),
+    }
+    words = ", ".join(f"{count} {what}" for what, count in waiting.items() if count)
+    return Steps(tuple(actions), words, min(waits_s, default=math.inf))
 
 
 def overdue(

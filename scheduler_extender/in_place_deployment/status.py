@@ -33,11 +33,13 @@ class Counts:
     overdue: int = 0  # deferred for too long: this pod is replaced
 
 
-def status_of(deployment: InPlaceDeployment, before: Json, pods: Counts, failure: str, now_s: float) -> Json:
-    """`failure`: what the API server refused, empty when nothing."""
+def status_of(
+    deployment: InPlaceDeployment, before: Json, pods: Counts, waiting: str, failure: str, now_s: float
+) -> Json:
+    """`waiting`: what is still to come. `failure`: what the API server refused. Empty when nothing."""
     said = (
         Condition("Valid", True, "Valid", "the spec can be carried out"),
-        _ready(deployment, pods, failure),
+        _ready(deployment, pods, waiting, failure),
         _resized(pods),
     )
     return {
@@ -61,7 +63,7 @@ def invalid_status(obj: Json, error: SpecError, now_s: float) -> Json:
     }
 
 
-def _ready(deployment: InPlaceDeployment, pods: Counts, failure: str) -> Condition:
+def _ready(deployment: InPlaceDeployment, pods: Counts, waiting: str, failure: str) -> Condition:
     wanted = deployment.replicas
     summary = f"{pods.ready} of {wanted} ready, {pods.updated} as the template says"
     enough = pods.ready >= wanted
@@ -69,6 +71,7 @@ def _ready(deployment: InPlaceDeployment, pods: Counts, failure: str) -> Conditi
         return Condition("Ready", enough, "Failing", f"{summary}; {failure}")
     if deployment.paused:
         return Condition("Ready", enough, "Paused", f"{summary}; spec.paused is true, pods stay as they are")
+    summary = "; ".join(filter(None, (summary, waiting)))
     if not enough:
         return Condition("Ready", False, "Progressing", summary)
     settled = pods.updated == pods.replicas == wanted
