@@ -75,32 +75,52 @@ def image_name(name: str) -> str:
 def requests(pod: Json) -> tuple[float, float]:
     """(millicores, bytes) the scheduler sets aside for the pod.
 
-    As kube-scheduler counts: containers and sidecars together, or an init container beside the sidecars
-    before it if that is more; pod-level requests replace the sum; a running container being shrunk
-    still holds what its status says.
+    As kube-scheduler 1.36 counts (PodRequests of k8s.io/component-helpers/resource): containers and sidecars
+    together, or an init container beside the sidecars before it if that is more; pod-level requests replace
+    the sum. Of a resize in place the most counts of what is asked for, was granted and is there; what is
+    asked for does not once the kubelet has found it Infeasible.
     """
     return _requested(pod, "cpu") * 1000.0, _requested(pod, "memory")
 
 
 def _requested(pod: Json, resource: str) -> float:
-    spec = pod.get("spec") or {}
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    held = {c.get("name"): _amount(c.get("resources"), resource, "status") for c in statuses}
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    refused = _resize_is_infeasible(status)
+    statuses = (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
+    has = {c.get("name"): c for c in statuses}
     total = peak = sidecars = 0.0
     for i, container in enumerate(spec.get("containers") or ()):
-        amount = _amount(container.get("resources"), resource, f"spec.containers[{i}].resources")
-        total += max(amount, held.get(container.get("name"), 0.0))
+        asked = _amount(container.get("resources"), resource, f"spec.containers[{i}].resources")
+        total += _counted(asked, has.get(container.get("name")), resource, refused)
     for i, container in enumerate(spec.get("initContainers") or ()):
         amount = _amount(container.get("resources"), resource, f"spec.initContainers[{i}].resources")
+        sidecar = container.get("restartPolicy") == "Always"
+        if sidecar:
+            amount = _counted(amount, has.get(container.get("name")), resource, refused)
         peak = max(peak, sidecars + amount)
-        if container.get("restartPolicy") == "Always":
-            sidecars += amount
+        sidecars += amount if sidecar else 0.0
     whole = spec.get("resources")
     if whole and resource in (whole.get("requests") or {}):
-        needed = _amount(whole, resource, "spec.resources")
+        needed = _counted(_amount(whole, resource, "spec.resources"), status, resource, refused)
     else:
         needed = max(total + sidecars, peak)
     return needed + _amount({"requests": spec.get("overhead")}, resource, "spec.overhead")
+
+
+def _counted(asked: float, status: Json | None, resource: str, refused: bool) -> float:
+    """Of a container, or of a whole pod with requests of its own, beside its status."""
+    if not status or status.get("resources") is None:
+        return asked
+    granted = _amount({"requests": status.get("allocatedResources")}, resource, "status.allocatedResources")
+    held = max(_amount(status["resources"], resource, "status.resources"), granted)
+    return held if refused else max(asked, held)
+
+
+def _resize_is_infeasible(status: Json) -> bool:
+    return any(
+        c.get("type") == "PodResizePending" and c.get("reason") == "Infeasible"
+        for c in status.get("conditions") or ()
+    )
 
 
 def _amount(resources: Json | None, resource: str, where: str) -> float:

@@ -64,7 +64,7 @@ class Controller:
         self._functions = ComboFuncs(
             self._cluster, pods, settings, self.metrics, planning.plan, self._collecting.target, events
         )
-        self._deployments = InPlaceDeployments(pods)
+        self._deployments = InPlaceDeployments(pods, settings.deferred_s)
         self._sources = Sources(kube, self._loop, self._cluster, pods, self._functions, self._deployments)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="loop", daemon=True)

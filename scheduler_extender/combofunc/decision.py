@@ -31,7 +31,9 @@ __all__ = ["REFUSED_FOR_S", "ClusterView", "Decision", "Memory", "decide"]
 Json = dict[str, Any]
 _DEBOUNCE_S = 0.3  # several pods lost at once are one reason for one plan
 # How long a pod whose resize waited too long, or was refused, is not asked again. To a planner a pod can be
-# resized or not, while what was refused was one size at one time.
+# resized or not, while what was refused was one size at one time. Mostly that is right: a plan keeps to the
+# node's capacity, so what is Infeasible is so for every size (a kubelet with static CPU or memory manager, or
+# swap); only of a Deferred growth a shrink would be granted meanwhile.
 _DEFERRED_FOR_S, REFUSED_FOR_S = 60.0, 300.0
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 1.0, 30.0
 

@@ -37,7 +37,7 @@ class Settings:
         minimum=0.0, maximum=600.0,
     )  # fmt: skip
     deferred_s: float = setting(
-        15.0, "seconds beyond spec.drain that a resize may wait for room before another plan is made",
+        15.0, "seconds beyond spec.drain that a resize may wait for room; then: another plan, or another pod",
         minimum=0.0, maximum=3600.0,
     )  # fmt: skip
     unschedulable_s: float = setting(

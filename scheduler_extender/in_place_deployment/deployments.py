@@ -41,12 +41,14 @@ class _Known:
     failures: int = 0
     failed_generation: int = 0
     retry_at_s: float = 0.0
-    replaced: frozenset[str] = frozenset()  # uids of pods that the API server does not let be resized so
+    refused: frozenset[str] = frozenset()  # uids of pods that the API server does not let be resized so
+    overdue: str = ""  # uid of the pod that waited too long for its resize and is replaced
 
 
 class InPlaceDeployments:
-    def __init__(self, pods: PodTable) -> None:
-        self._pods = pods
+    def __init__(self, pods: PodTable, deferred_s: float) -> None:
+        """`deferred_s`: beyond spec.drain, how long a resize may wait for room."""
+        self._pods, self._deferred_s = pods, deferred_s
         self.objects: dict[str, Json] = {}  # by uid
         self._known: dict[str, _Known] = {}
 
@@ -71,15 +73,21 @@ class InPlaceDeployments:
             )
         pods = self._pods.of(uid)
         if deployment.generation != known.failed_generation:
-            known.replaced, known.retry_at_s = frozenset(), 0.0  # what was refused may be wanted no more
-        there = rollout.counts(deployment, pods)
-        patch = status.status_of(deployment, before, there, known.failure, now_s)
-        if deployment.paused or now_s < known.retry_at_s:
-            wait_s = known.retry_at_s - now_s if now_s < known.retry_at_s else math.inf
+            # What was refused may be wanted no more.
+            known.refused, known.failure, known.retry_at_s = frozenset(), "", 0.0
+        deferred_before_s = now_s - self._deferred_s - deployment.drain_s
+        if not deployment.paused:
+            known.overdue = rollout.overdue(deployment, pods, known.overdue, deferred_before_s)
+        there = rollout.counts(deployment, pods, known.overdue)
+        replaced = known.refused | {known.overdue}
+        steps = rollout.next_steps(deployment, pods, replaced, lambda name: body_of(deployment, name), now_s)
+        held_s = known.retry_at_s - now_s
+        if held_s <= 0 and not steps.actions:
+            known.failure = ""  # what failed is not wanted any more, or came about: the answer was lost
+        patch = status.status_of(deployment, before, there, steps.waiting, known.failure, now_s)
+        if deployment.paused or held_s > 0:
+            wait_s = held_s if held_s > 0 else math.inf
             return self._work(obj, known, before, patch, again_in_s=wait_s)
-        steps = rollout.next_steps(
-            deployment, pods, known.replaced, lambda name: body_of(deployment, name), now_s
-        )
         if steps.actions:
             kinds = [type(action).__name__ for action in steps.actions]
             done = {kind: kinds.count(kind) for kind in sorted(set(kinds))}
@@ -101,8 +109,8 @@ class InPlaceDeployments:
         known.retry_at_s = time.time() + min(_FIRST_WAIT_S * 2.0 ** (known.failures - 1), _LONGEST_WAIT_S)
         generation = self.objects.get(uid, {}).get("metadata", {}).get("generation", 0)
         if generation != known.failed_generation:
-            known.failed_generation, known.replaced = generation, frozenset()
-        known.replaced |= {c.action.uid for c in failed if c.refused and isinstance(c.action, Resize)}
+            known.failed_generation, known.refused = generation, frozenset()
+        known.refused |= {c.action.uid for c in failed if c.refused and isinstance(c.action, Resize)}
         log.warning("action failed", deployment=uid, error=known.failure, failures=len(failed))
 
     @staticmethod

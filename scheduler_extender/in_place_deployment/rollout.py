@@ -2,7 +2,7 @@
 
 Pods that differ from the template in cpu and memory alone are resized, all at once: a resize takes nothing
 away. All others are replaced within maxSurge and maxUnavailable, as are pods whose node can never hold the
-new size.
+new size, and, one at a time, those that waited for its room too long.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scheduler_extender.function_pods.steps import Steps
 from scheduler_extender.in_place_deployment.spec import InPlaceDeployment
 from scheduler_extender.in_place_deployment.status import Counts
 
-__all__ = ["counts", "next_steps"]
+__all__ = ["counts", "next_steps", "overdue"]
 
 Json = dict[str, Any]
 
@@ -28,18 +28,18 @@ Json = dict[str, Any]
 def next_steps(
     deployment: InPlaceDeployment,
     pods: Sequence[FunctionPod],
-    refused: Collection[str],
+    replaced: Collection[str],
     make: Callable[[str], Json],
     now_s: float,
 ) -> Steps:
-    """`pods`: all it owns. `refused`: uids of those that the API server does not let be resized. `make`: the
+    """`pods`: all it owns. `replaced`: uids of those that cannot be resized as the template says. `make`: the
     body of a pod of that name."""
     wanted = wanted_resources(deployment)
     actions: list[Action] = [
         Delete(pod.name, pod.uid, "it has ended") for pod in pods if pod.finished and not pod.deleting
     ]
     live = [pod for pod in pods if pod.live]
-    good = [pod for pod in live if _is_good(deployment, pod, wanted, pod.uid in refused)]
+    good = [pod for pod in live if pod.uid not in replaced and _is_good(deployment, pod, wanted)]
     actions += [
         Resize(pod.name, pod.uid, wanted)
         for pod in good
@@ -51,14 +51,51 @@ def next_steps(
     actions += _creations(deployment, pods, staying, old, make)
     going = [*surplus, *_to_replace(deployment, live, staying, surplus, old)]
     actions += [a for p in going if (a := leave(p, deployment.drain_s, now_s, "it is not wanted any more"))]
-    again_in_s = min((left_s(pod, deployment.drain_s, now_s) for pod in going), default=math.inf)
-    return Steps(tuple(actions), again_in_s=again_in_s)
+    waits_s = [left_s(pod, deployment.drain_s, now_s) for pod in going]
+    waits_s += [1.0 for pod in live if pod.resizing is Resizing.DEFERRED]  # it becomes overdue with time
+    waiting = {
+        "to be created": deployment.replicas - len(staying),
+        "to find a node": sum(pod.unschedulable_since_s is not None for pod in staying),
+        "to become Ready": sum(not p.ready and p.unschedulable_since_s is None for p in staying),
+        "to be resized": sum(pod.has is not None and not pod.is_as(wanted) for pod in staying),
+        "to be replaced": sum(pod.draining_since_s is None for pod in old),
+        "to go": len(surplus) + sum(pod.draining_since_s is not None for pod in old),
+    }
+    words = ", ".join(f"{count} {what}" for what, count in waiting.items() if count)
+    return Steps(tuple(actions), words, min(waits_s, default=math.inf))
 
 
-def counts(deployment: InPlaceDeployment, pods: Sequence[FunctionPod]) -> Counts:
+def overdue(
+    deployment: InPlaceDeployment, pods: Sequence[FunctionPod], last: str, deferred_before_s: float
+) -> str:
+    """The uid of the pod to be replaced because its resize waits for room since before then; empty: none.
+
+    One at a time: what it leaves may be the room that others wait for. So the next is chosen only when all
+    serve and the newest is as old as that. `last` is what was said before, so that it stays the same one.
+    """
+    wanted = wanted_resources(deployment)
+    waiting = [
+        pod
+        for pod in pods
+        if pod.live and pod.resizing is Resizing.DEFERRED and includes(pod.asked, wanted)
+        if pod.resizing_since_s < deferred_before_s
+    ]
+    if not waiting:
+        return ""
+    first = min(
+        waiting, key=lambda p: (p.uid != last, p.draining_since_s is None, p.resizing_since_s, p.name)
+    )
+    begun = first.uid == last or first.draining_since_s is not None
+    if not begun and any(not pod.serves or pod.created_s >= deferred_before_s for pod in pods):
+        return ""
+    return first.uid
+
+
+def counts(deployment: InPlaceDeployment, pods: Sequence[FunctionPod], replaced: str = "") -> Counts:
+    """`replaced`: what `overdue` says."""
     wanted = wanted_resources(deployment)
     there = [pod for pod in pods if pod.live and pod.draining_since_s is None]
-    resizing = [pod.resizing for pod in there if pod.resizing is not Resizing.NONE]
+    resizing = [pod.resizing for pod in pods if pod.live and pod.resizing is not Resizing.NONE]
     return Counts(
         replicas=len(there),
         ready=sum(pod.ready for pod in there),
@@ -66,6 +103,7 @@ def counts(deployment: InPlaceDeployment, pods: Sequence[FunctionPod]) -> Counts
         resizing=len(resizing),
         deferred=resizing.count(Resizing.DEFERRED),
         infeasible=resizing.count(Resizing.INFEASIBLE),
+        overdue=sum(pod.uid == replaced for pod in pods if pod.live),
     )
 
 
@@ -73,7 +111,7 @@ def wanted_resources(deployment: InPlaceDeployment) -> Resources:
     return {name: of for name, of in amounts_of(deployment.template["spec"]["containers"]).items() if of}
 
 
-def _is_good(deployment: InPlaceDeployment, pod: FunctionPod, wanted: Resources, refused: bool) -> bool:
+def _is_good(deployment: InPlaceDeployment, pod: FunctionPod, wanted: Resources) -> bool:
     """Whether it is what the template says, or can become it where it is."""
     if pod.template != deployment.template_hash:
         return False
@@ -81,7 +119,7 @@ def _is_good(deployment: InPlaceDeployment, pod: FunctionPod, wanted: Resources,
     if pod.resizing is Resizing.INFEASIBLE and asked:
         return False
     # One that has no node yet is not resized but made anew.
-    return asked or (bool(pod.node) and not refused)
+    return asked or bool(pod.node)
 
 
 def _staying(good: Sequence[FunctionPod], replicas: int) -> tuple[list[FunctionPod], list[FunctionPod]]:

@@ -22,21 +22,24 @@ REASONS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Pods that are not on their way out."""
+    """Pods that are not on their way out; of resizes also theirs."""
 
     replicas: int
     ready: int
     updated: int  # as the template says, in image and in resources
-    resizing: int = 0  # resizes that are not over; the next two are among them
+    resizing: int = 0  # resizes that are not over; the others are among them
     deferred: int = 0  # that wait for room on their node
     infeasible: int = 0  # that can never fit their node: these pods are replaced
+    overdue: int = 0  # deferred for too long: this pod is replaced
 
 
-def status_of(deployment: InPlaceDeployment, before: Json, pods: Counts, failure: str, now_s: float) -> Json:
-    """`failure`: what the API server refused, empty when nothing."""
+def status_of(
+    deployment: InPlaceDeployment, before: Json, pods: Counts, waiting: str, failure: str, now_s: float
+) -> Json:
+    """`waiting`: what is still to come. `failure`: what the API server refused. Empty when nothing."""
     said = (
         Condition("Valid", True, "Valid", "the spec can be carried out"),
-        _ready(deployment, pods, failure),
+        _ready(deployment, pods, waiting, failure),
         _resized(pods),
     )
     return {
@@ -60,7 +63,7 @@ def invalid_status(obj: Json, error: SpecError, now_s: float) -> Json:
     }
 
 
-def _ready(deployment: InPlaceDeployment, pods: Counts, failure: str) -> Condition:
+def _ready(deployment: InPlaceDeployment, pods: Counts, waiting: str, failure: str) -> Condition:
     wanted = deployment.replicas
     summary = f"{pods.ready} of {wanted} ready, {pods.updated} as the template says"
     enough = pods.ready >= wanted
@@ -68,6 +71,7 @@ def _ready(deployment: InPlaceDeployment, pods: Counts, failure: str) -> Conditi
         return Condition("Ready", enough, "Failing", f"{summary}; {failure}")
     if deployment.paused:
         return Condition("Ready", enough, "Paused", f"{summary}; spec.paused is true, pods stay as they are")
+    summary = "; ".join(filter(None, (summary, waiting)))
     if not enough:
         return Condition("Ready", False, "Progressing", summary)
     settled = pods.updated == pods.replicas == wanted
@@ -75,12 +79,18 @@ def _ready(deployment: InPlaceDeployment, pods: Counts, failure: str) -> Conditi
 
 
 def _resized(pods: Counts) -> Condition:
-    if pods.infeasible:
-        message = f"{pods.infeasible} can never have the new size on their node and are replaced"
-        return Condition("Resized", False, "Replacing", message)
-    if pods.deferred:
-        message = f"{pods.deferred} wait for room on their node, which the kubelet tries again"
-        return Condition("Resized", False, "Deferred", message)
-    if pods.resizing:
-        return Condition("Resized", False, "Resizing", f"{pods.resizing} are being resized")
-    return Condition("Resized", True, "Resized", "no resize is under way")
+    said = {
+        "Replacing": {
+            "can never have the new size on their node and are replaced": pods.infeasible,
+            "waited too long for room on its node and is replaced": pods.overdue,
+        },
+        "Deferred": {
+            "wait for room on their node, which the kubelet tries again": pods.deferred - pods.overdue
+        },
+        "Resizing": {"are being resized": pods.resizing - pods.deferred - pods.infeasible},
+    }
+    reason = next((reason for reason, counts in said.items() if any(counts.values())), "")
+    if not reason:
+        return Condition("Resized", True, "Resized", "no resize is under way")
+    words = [f"{count} {what}" for counts in said.values() for what, count in counts.items() if count]
+    return Condition("Resized", False, reason, ", ".join(words))

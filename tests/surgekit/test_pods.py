@@ -43,10 +43,41 @@ def test_requests(spec: dict[str, Any], millicores: float, gib: float) -> None:
     assert requests({"spec": spec}) == pytest.approx((millicores, gib * GIB))
 
 
-def test_a_container_being_shrunk_still_holds_what_it_had() -> None:
-    status = {"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "2", "memory": "1Gi"}}}]}
-    pod = {"spec": {"containers": [container("1", "2Gi")]}, "status": status}
-    assert requests(pod) == (2000, 2 * GIB)
+def resources(cpu: str) -> dict[str, Any]:
+    return {"requests": {"cpu": cpu}}
+
+
+@pytest.mark.parametrize(("reason", "expected"), [("Deferred", (4, 2, 2)), ("Infeasible", (3, 1, 2))])
+@pytest.mark.parametrize("where", ["container", "sidecar", "pod"])
+def test_of_a_resize_the_most_counts_but_for_what_can_never_be(
+    where: str, reason: str, expected: tuple[int, int, int]
+) -> None:
+    """Asked, granted and there; as PodRequests of k8s.io/component-helpers 0.36.3 says of the same pods."""
+    for (asked, granted, there), cores in zip(
+        (("4", "3", "1"), ("2", "1", "1"), ("1", "1", "2")), expected, strict=True
+    ):
+        held = {"allocatedResources": {"cpu": granted}, "resources": resources(there)}
+        spec: dict[str, Any] = {"containers": [container(name="c")]}
+        status: dict[str, Any] = {"conditions": [{"type": "PodResizePending", "reason": reason}]}
+        if where == "container":
+            spec["containers"] = [container(asked)]
+            status["containerStatuses"] = [{"name": "c", **held}]
+        elif where == "sidecar":
+            spec["initContainers"] = [container(asked, name="s", restartPolicy="Always")]
+            status["initContainerStatuses"] = [{"name": "s", **held}]
+        else:
+            spec["resources"] = resources(asked)
+            status |= held
+        assert requests({"spec": spec, "status": status}) == (cores * 1000, 0)
+
+
+def test_a_container_without_a_status_counts_as_asked_for() -> None:
+    """Its containers have not started, so nothing of it has been resized."""
+    status = {
+        "conditions": [{"type": "PodResizePending", "reason": "Infeasible"}],
+        "containerStatuses": [{"name": "c"}],
+    }
+    assert requests({"spec": {"containers": [container("1")]}, "status": status}) == (1000, 0)
 
 
 def test_a_bad_quantity_names_its_field() -> None:

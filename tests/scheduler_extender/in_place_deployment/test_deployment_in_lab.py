@@ -16,7 +16,7 @@ KIND = "inplacedeployments"
 
 @pytest.fixture(scope="module")
 def running(binaries: Binaries) -> Iterator[Running]:
-    with lab_with_controller.running("inplace") as running:
+    with lab_with_controller.running("inplace", deferred_s=2.0) as running:
         yield running
 
 
@@ -86,3 +86,29 @@ def test_a_size_no_node_can_ever_have_beside_the_rest_replaces_the_pod(running: 
     wait_updated(running, shop, "grow", 1)
     (after,) = running.pods(shop)
     assert after["spec"]["nodeName"] in others
+
+
+def test_a_resize_deferred_for_too_long_replaces_the_pod(running: Running) -> None:
+    """There is room for one of the two to grow on their node."""
+    pool = {"pool": "deferred"}
+    (tight,) = running.lab.add_nodes(1, cpu="2", prefix="tight", labels=pool)
+    of = sized("800m")
+    of["spec"]["nodeSelector"] = pool
+    shop = deploy(running, "wait", 2, of)
+    before = uids(running, shop)
+    grown = sized("1200m")
+    grown["spec"]["nodeSelector"] = pool
+    running.patch(shop, "wait", {"template": grown}, KIND)
+
+    def resized() -> Json:
+        return running.condition(shop, "wait", "Resized", KIND)
+
+    running.lab.wait_for(lambda: resized()["reason"] == "Deferred", "one that waits for room", 60)
+    running.lab.wait_for(lambda: resized()["reason"] == "Replacing", "one that waited too long", 60)
+    assert "1 waited too long for room on its node" in resized()["message"]
+    assert running.status(shop, "wait", KIND)["readyReplicas"] == 2, "it serves until the other does"
+    (roomy,) = running.lab.add_nodes(1, prefix="roomy", labels=pool)
+    wait_updated(running, shop, "wait", 2)
+    running.lab.wait_for(lambda: len(running.pods(shop)) == 2, "the old one to be gone")
+    assert {pod["spec"]["nodeName"] for pod in running.pods(shop)} == {tight, roomy}
+    assert len(uids(running, shop) & before) == 1, "the other grew where it was"

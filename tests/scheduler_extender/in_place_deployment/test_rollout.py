@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from scheduler_extender.function_pods.pod_table import PodTable
 from scheduler_extender.in_place_deployment import rollout
 from scheduler_extender.in_place_deployment.deployments import body_of
 from scheduler_extender.in_place_deployment.spec import InPlaceDeployment, read
+from scheduler_extender.in_place_deployment.status import Counts
 from tests.scheduler_extender.function_pods.world import World, node
 
 Json = dict[str, Any]
@@ -27,10 +29,11 @@ def spec_of(replicas: int, image: str = "app:1", cpu: str = "500m", **rest: Any)
 class InWorld:
     def __init__(self, *nodes: Json) -> None:
         self.world = World(list(nodes))
-        self.spec = spec_of(0)
+        self.spec, self.deferred_s = spec_of(0), 15.0
         self.restart()
 
     def restart(self) -> None:
+        self.overdue = ""
         self.table = PodTable(frozenset({"InPlaceDeployment"}))
         self.watch()
 
@@ -49,9 +52,11 @@ class InWorld:
         return self.table.of("web")
 
     def look(self) -> None:
-        deployment = self.deployment
+        deployment, now_s = self.deployment, self.world.now_s
+        before_s = now_s - self.deferred_s - deployment.drain_s
+        self.overdue = rollout.overdue(deployment, self.pods, self.overdue, before_s)
         steps = rollout.next_steps(
-            deployment, self.pods, (), lambda name: body_of(deployment, name), self.world.now_s
+            deployment, self.pods, {self.overdue}, lambda name: body_of(deployment, name), now_s
         )
         for action in steps.actions:
             done = carry_out(self.world, "shop", action)
@@ -132,6 +137,52 @@ def test_a_deferred_resize_is_awaited() -> None:
     assert rollout.counts(web.deployment, web.pods).updated == 2
 
 
+@pytest.mark.parametrize(
+    "rolling", [{"maxSurge": 0, "maxUnavailable": 1}, {"maxSurge": 1, "maxUnavailable": 0}]
+)
+def test_deferred_for_too_long_one_is_replaced_and_the_others_get_its_room(rolling: Json) -> None:
+    strategy = {"rollingUpdate": rolling}
+    web = deployed(4, node("node-0", "4"), cpu="1", strategy=strategy)
+    before = {pod.uid for pod in web.pods}
+    web.world.nodes["node-1"] = node("node-1", "8")
+    web.spec = spec_of(4, cpu="1300m", strategy=strategy)
+    least, most = web.run(16)
+    assert rollout.counts(web.deployment, web.pods).deferred == 4
+    assert (least, most) == (4, 4), "all wait"
+    web.look()
+    least, most = web.run(10)
+    assert least == 4 - rolling["maxUnavailable"]
+    assert most == 4 + rolling["maxSurge"]
+    assert len(before - {pod.uid for pod in web.pods}) == 1, "room enough for three"
+    web.run(30)
+    assert rollout.counts(web.deployment, web.pods) == Counts(4, 4, 4)
+    assert len(before & {pod.uid for pod in web.pods}) == 3
+
+
+def test_a_resize_taken_back_while_it_is_overdue_replaces_nothing() -> None:
+    web = deployed(2, node("node-0", "2"), cpu="1")
+    before = {pod.uid for pod in web.pods}
+    web.spec = spec_of(2, cpu="1500m")
+    web.run(17)
+    assert web.overdue
+    web.spec = spec_of(2, cpu="1")
+    web.run(30)
+    assert {pod.uid for pod in web.pods if pod.serves} == before
+    assert not web.overdue
+
+
+def test_overdue_waits_for_those_that_do_not_serve() -> None:
+    """Nobody is taken away while another is missing, be it for want of room."""
+    web = deployed(2, node("node-0", "2"), cpu="1")
+    web.spec = spec_of(3, cpu="1500m")
+    web.run(60)
+    before = {pod.uid for pod in web.pods if pod.serves}
+    assert len(before) == 2
+    web.spec = spec_of(2, cpu="1500m")
+    web.run(2)
+    assert web.overdue in before
+
+
 def test_scaled_down_the_newest_go_and_drain_first() -> None:
     web = deployed(3)
     web.spec = spec_of(1)
@@ -164,11 +215,10 @@ CHANGES = st.one_of(
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(CHANGES, max_size=12))
-def test_whatever_happens_it_ends_as_the_spec_says(changes: list[tuple[str, int]]) -> None:
-    web = InWorld(
-        node("node-0", "64")
-    )  # room enough: a resize that lacks it is awaited for as long as it takes
+@given(st.lists(CHANGES, max_size=12), st.sampled_from(["12", "64"]))
+def test_whatever_happens_it_ends_as_the_spec_says(changes: list[tuple[str, int]], cpu: str) -> None:
+    web = InWorld(*(node(f"node-{i}", cpu) for i in range(3)))  # with 12, resizes wait for room
+    web.deferred_s = 2.0
     wanted = {"replicas": 3, "image": 1, "cpu": 1}
     for what, number in [("replicas", 3), *changes]:
         if what in wanted:
@@ -184,6 +234,6 @@ def test_whatever_happens_it_ends_as_the_spec_says(changes: list[tuple[str, int]
             web.world.lose_answers = number
         web.run(number / 10 if what == "time" else 0.2)
     web.world.lose_answers = 0
-    web.run(40, step_s=0.5)
+    web.run(120, step_s=0.5)
     counts = rollout.counts(web.deployment, web.pods)
     assert len(web.world.pods) == counts.updated == counts.ready == wanted["replicas"]

@@ -18,7 +18,7 @@ PAUSED = replace(WEB, paused=True)
 
 
 def test_a_status_and_that_it_stays() -> None:
-    first = status_of(WEB, {}, Counts(4, 3, 2, 1), "", 1000.0)
+    first = status_of(WEB, {}, Counts(4, 3, 2, 1), "", "", 1000.0)
     assert {k: v for k, v in first.items() if k != "conditions"} == {
         "observedGeneration": 2,
         "selector": "surgekit.dev/inplacedeployment=web",
@@ -27,8 +27,8 @@ def test_a_status_and_that_it_stays() -> None:
         "updatedReplicas": 2,
         "resizingReplicas": 1,
     }
-    assert status_of(WEB, first, Counts(4, 3, 2, 1), "", 2000.0) == first
-    assert status_of(WEB, first, Counts(4, 4, 4), "", 2000.0) != first
+    assert status_of(WEB, first, Counts(4, 3, 2, 1), "", "", 2000.0) == first
+    assert status_of(WEB, first, Counts(4, 4, 4), "", "", 2000.0) != first
 
 
 CASES = [
@@ -39,6 +39,7 @@ CASES = [
     (WEB, Counts(4, 4, 2, 2), "", ("True", "Rolling"), ("False", "Resizing")),
     (WEB, Counts(4, 4, 2, 2, 1), "", ("True", "Rolling"), ("False", "Deferred")),
     (WEB, Counts(4, 4, 2, 2, 1, 1), "", ("True", "Rolling"), ("False", "Replacing")),
+    (WEB, Counts(4, 4, 2, 2, 2, 0, 1), "", ("True", "Rolling"), ("False", "Replacing")),
     (WEB, Counts(0, 0, 0), "pods is forbidden", ("False", "Failing"), ("True", "Resized")),
     (PAUSED, Counts(3, 3, 3), "", ("False", "Paused"), ("True", "Resized")),
 ]
@@ -48,10 +49,23 @@ CASES = [
 def test_what_is_said(
     one: InPlaceDeployment, pods: Counts, failure: str, ready: tuple[str, str], resized: tuple[str, str]
 ) -> None:
-    status = status_of(one, {}, pods, failure, 1000.0)
+    status = status_of(one, {}, pods, "1 to go", failure, 1000.0)
     said = {c["type"]: (c["status"], c["reason"]) for c in status["conditions"]}
     assert said == {"Valid": ("True", "Valid"), "Ready": ready, "Resized": resized}
-    assert failure in str(status["conditions"])
+    (why,) = [c["message"] for c in status["conditions"] if c["type"] == "Ready"]
+    assert (failure or "1 to go") in why or one.paused
+
+
+def test_what_becomes_of_each_resize_is_said() -> None:
+    status = status_of(
+        WEB, {}, Counts(4, 4, 0, resizing=4, deferred=2, infeasible=1, overdue=1), "", "", 1000.0
+    )
+    (resized,) = [c for c in status["conditions"] if c["type"] == "Resized"]
+    assert resized["message"] == (
+        "1 can never have the new size on their node and are replaced, "
+        "1 waited too long for room on its node and is replaced, "
+        "1 wait for room on their node, which the kubelet tries again, 1 are being resized"
+    )
 
 
 def test_a_spec_that_cannot_be_read_leaves_the_rest_of_the_status() -> None:

@@ -1,0 +1,103 @@
+"""What a look at an InPlaceDeployment leads to when the API server refuses, and what its status says."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from scheduler_extender.function_pods.actuator import carry_out
+from scheduler_extender.function_pods.pod_table import PodTable
+from scheduler_extender.in_place_deployment.deployments import InPlaceDeployments
+from surgekit.kube import ApiError
+from tests.scheduler_extender.function_pods.world import World, node
+from tests.scheduler_extender.in_place_deployment.test_rollout import spec_of
+
+Json = dict[str, Any]
+UID = "web"
+
+
+class Quota(World):
+    """Refuses pods beyond a number, as a ResourceQuota does."""
+
+    most = 100
+
+    def create(self, path: str, body: Json, **query: Any) -> Json:
+        if len(self.pods) >= self.most:
+            raise ApiError(403, "Forbidden", "exceeded quota: few")
+        return super().create(path, body, **query)
+
+
+class Seen:
+    def __init__(self, replicas: int, cpu: str = "8") -> None:
+        self.world = Quota([node("node-0", cpu)])
+        self.world.now_s = time.time()  # by which failures are timed
+        self.pods = PodTable(frozenset({"InPlaceDeployment"}))
+        self.deployments = InPlaceDeployments(self.pods, 15.0)
+        self.wants(1, spec_of(replicas))
+
+    def wants(self, generation: int, spec: Json) -> None:
+        metadata = {"name": "web", "namespace": "shop", "uid": UID, "generation": generation}
+        self.deployments.objects[UID] = {"metadata": metadata, "spec": spec}
+
+    def look(self) -> str:
+        """Reason and message of Ready."""
+        work = self.deployments.look(UID, self.world.now_s)
+        assert work is not None
+        if work.status:
+            self.deployments.objects[UID]["status"] = work.status[1]["status"]
+        self.deployments.came_of(UID, [carry_out(self.world, "shop", a) for a in work.actions], "")
+        conditions = self.deployments.objects[UID]["status"]["conditions"]
+        (said,) = [f"{c['reason']}: {c['message']}" for c in conditions if c["type"] == "Ready"]
+        return said
+
+    def after(self, seconds: float) -> str:
+        for _ in range(round(seconds * 10)):
+            self.world.tick(0.1)
+        self.pods.keep_only({pod["metadata"]["uid"] for pod in self.world.pods.values()})
+        for pod in self.world.pods.values():
+            self.pods.put(pod)
+        return self.look()
+
+
+def test_what_is_awaited_is_said() -> None:
+    web = Seen(3, cpu="1")
+    assert web.look() == "Progressing: 0 of 3 ready, 0 as the template says; 3 to be created"
+    assert web.after(0.2).endswith("0 as the template says; 1 to find a node, 2 to become Ready")
+    assert web.after(2) == "Progressing: 2 of 3 ready, 2 as the template says; 1 to find a node"
+    web.wants(2, spec_of(2))
+    assert web.look() == "Rolling: 2 of 2 ready, 2 as the template says; 1 to go"
+    assert web.after(2) == "Ready: 2 of 2 ready, 2 as the template says"
+    web.wants(3, spec_of(2, cpu="600m"))
+    web.look()
+    assert web.after(2) == "Rolling: 2 of 2 ready, 0 as the template says; 2 to be resized"
+    web.wants(4, spec_of(2, image="app:2"))
+    assert web.look().endswith("; 2 to be created, 2 to be replaced")
+
+
+def test_what_the_api_server_refuses_is_said_until_it_does_not() -> None:
+    web = Seen(2)
+    web.world.most = 1
+    web.look()
+    said = web.after(0.5)
+    assert said.startswith("Failing: 0 of 2 ready, 0 as the template says; create web-")
+    assert said.endswith("exceeded quota: few")
+    web.world.most = 2
+    assert web.after(5).startswith("Failing: 1 of 2"), "until it is tried again"
+    assert web.after(5) == "Ready: 2 of 2 ready, 2 as the template says"
+
+
+def test_a_failure_is_forgotten_when_nothing_is_left_to_do() -> None:
+    web = Seen(1)
+    web.world.lose_answers = 1
+    web.look()
+    assert web.look().startswith("Failing")
+    assert web.after(5) == "Ready: 1 of 1 ready, 1 as the template says", "it was created all the same"
+
+
+def test_a_new_spec_starts_without_the_failures_of_the_old_one() -> None:
+    web = Seen(2)
+    web.world.most = 1
+    web.look()
+    assert web.after(0.5).startswith("Failing")
+    web.wants(2, spec_of(1))
+    assert web.look().startswith("Progressing: 0 of 1")
