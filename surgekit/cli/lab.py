@@ -86,6 +86,8 @@ def up(
     console.print(
         "  opt in with kubectl label namespace default surgekit.dev/placement=enforce", highlight=False
     )
+    example = parts.MANIFESTS / "combofunc" / "examples" / "replicas.yaml"
+    console.print(f"  try         kubectl apply -f {example}; kubectl get combofuncs,pods", highlight=False)
     console.print(f"  end it with [bold]surgekit lab down{'' if name == 'default' else ' ' + name}[/bold]")
 
 

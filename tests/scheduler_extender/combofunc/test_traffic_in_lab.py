@@ -61,7 +61,7 @@ class Served:
         running.kube.create(f"/api/v1/namespaces/{namespace}/services", service)
         containers = [{"name": "function", "image": "registry.example/web:1"}]
         template = {"metadata": {"labels": {FUNCTION: "web"}}, "spec": {"containers": containers}}
-        body = {"template": template, "sizes": SIZES, "drain": "3s"} | spec
+        body = {"template": template, "sizes": SIZES, "drain": "3s", "keepWarm": "0s"} | spec
         running.create(namespace, "ComboFunc", "web", body)
         return cls(running, traffic, namespace)
 
@@ -123,7 +123,7 @@ def world(binaries: Binaries) -> Iterator[tuple[Running, Traffic]]:
 def test_requests_in_flight_become_containers_and_none_fails(world: tuple[Running, Traffic]) -> None:
     """No pod, then one, then more of them and larger; and back. Closed loops: what is in flight is known."""
     collector = {"window": "4s", "headroom": 1.2}
-    served = Served.create(*world, targetFrom="Collector", collector=collector)
+    served = Served.create(*world, targetFrom="Collector", collector=collector, keepWarm="2s")
     lab = served.running.lab
     lab.wait_for(lambda: served.status.get("targetConcurrency") == 0, "a measured 0", 60)
     assert served.pods() == {}
