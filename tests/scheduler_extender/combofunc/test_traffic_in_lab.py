@@ -3,6 +3,7 @@ the balancer, and who owns the target: our collector, or a KneePolicy. Each part
 
 from __future__ import annotations
 
+import http.client
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -39,6 +40,16 @@ NEAR_THE_KNEE = range(7, 18)
 SCRAPE_S = 0.5
 
 
+def metrics(traffic: Traffic) -> str:
+    """The load balancer's."""
+    connection = http.client.HTTPConnection("127.0.0.1", traffic.gateway_metrics_port, timeout=30)
+    try:
+        connection.request("GET", "/metrics")
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
 @dataclass(frozen=True)
 class Served:
     """A ComboFunc behind the load balancer."""
@@ -59,6 +70,8 @@ class Served:
             },
         }
         running.kube.create(f"/api/v1/namespaces/{namespace}/services", service)
+        series = f'surgekit_function_pods{{function="web",namespace="{namespace}"}}'
+        running.lab.wait_for(lambda: series in metrics(traffic), "the balancer knows it", 60)
         containers = [{"name": "function", "image": "registry.example/web:1"}]
         template = {"metadata": {"labels": {FUNCTION: "web"}}, "spec": {"containers": containers}}
         body = {"template": template, "sizes": SIZES, "drain": "3s", "keepWarm": "0s"} | spec
