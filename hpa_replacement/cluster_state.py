@@ -16,6 +16,8 @@ from surgekit.quantity import QuantityError, parse
 __all__ = ["ClusterState", "NodeRoom", "Replica", "read_selector"]
 
 Json = dict[str, Any]
+_CONCURRENCY = "surgekit.dev/concurrency"
+_DRAINING_SINCE = "surgekit.dev/draining-since"
 _FINISHED = ("Succeeded", "Failed")
 _LONGEST_WINDOW_S = 2 * 3600.0  # the CRD allows sampling intervals of an hour
 
@@ -31,14 +33,14 @@ class Replica:
     cpu_millicores: float
     memory_bytes: float
     ready_since_s: float | None  # None: not Ready
-    deleting: bool
+    leaving: bool  # is being deleted; or, of a ComboFunc, drained: gets no new requests
     node_selector: Mapping[str, str]
     tolerations: frozenset[tuple[str, str | None, str]]  # key, value (None: any), effect; "" stands for any
     concurrency: int = 1  # of a ComboFunc's pod: the requests it takes at a time
 
     @property
     def serves(self) -> bool:
-        return self.ready_since_s is not None and not self.deleting
+        return self.ready_since_s is not None and not self.leaving
 
     def may_go_to(self, node: NodeRoom) -> bool:
         """As far as node selector and taints tell; affinities are left to the scheduler."""
@@ -135,7 +137,7 @@ class ClusterState:
         if not selector:
             return []
         found = set.intersection(*(self._by_label.get((namespace, *kv), set()) for kv in selector.items()))
-        return [pod for uid in found if not (pod := self._pods[uid]).deleting]
+        return [pod for uid in found if not (pod := self._pods[uid]).leaving]
 
     def unchanged_since_s(self, namespace: str, selector: Mapping[str, str]) -> float:
         """Since when the same pods have served. May be later than the truth, never earlier."""
@@ -154,11 +156,13 @@ def _replica(obj: Json, before: Replica | None, now_s: float) -> Replica:
     metadata, spec = obj["metadata"], obj.get("spec") or {}
     conditions = (obj.get("status") or {}).get("conditions") or ()
     ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-    concurrency = _concurrency(metadata)
+    annotations = metadata.get("annotations") or {}
+    concurrency = _concurrency(annotations)
+    leaving = "deletionTimestamp" in metadata or _DRAINING_SINCE in annotations
     since_s = now_s
-    # One that was resized serves as another from then on.
-    if before and before.ready_since_s is not None and before.concurrency == concurrency:
-        since_s = before.ready_since_s
+    # One that was resized serves as another from then on, one that was to go and stays serves anew.
+    if before and (before.concurrency, before.leaving) == (concurrency, leaving):
+        since_s = before.ready_since_s or now_s
     try:
         cpu, memory = requests(obj)
     except PodError:
@@ -171,15 +175,15 @@ def _replica(obj: Json, before: Replica | None, now_s: float) -> Replica:
         cpu,
         memory,
         since_s if ready else None,
-        "deletionTimestamp" in metadata,
+        leaving,
         spec.get("nodeSelector") or {},
         frozenset(map(_toleration, spec.get("tolerations") or ())),
         concurrency,
     )
 
 
-def _concurrency(metadata: Json) -> int:
-    text = (metadata.get("annotations") or {}).get("surgekit.dev/concurrency", "")
+def _concurrency(annotations: Mapping[str, str]) -> int:
+    text = annotations.get(_CONCURRENCY, "")
     return int(text) if text.isdecimal() else 1
 
 

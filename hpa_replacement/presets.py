@@ -63,6 +63,10 @@ _OK, _FAILED = (f'http_response_status_code{is_}"[23].."' for is_ in ("=~", "!~"
 _ALL = _knative_rate("count")
 
 
+def _balancer(over_time: str, what: str) -> str:
+    return f"sum by (namespace, function) ({over_time}(surgekit_function_{what}[$window]))"
+
+
 PRESETS: Mapping[str, Preset] = {
     # gateway_function_invocation_total counts by function and code, gateway_functions_seconds times them.
     "openfaas": _preset(
@@ -90,6 +94,17 @@ PRESETS: Mapping[str, Preset] = {
         "http_request_duration_seconds",
         "namespace, service",
         lambda namespace, function: {"namespace": namespace, "service": function},
+    ),
+    # The load balancer of ComboFuncs. HAProxy keeps no sum of latencies; by Little's law the mean is what was
+    # in the balancer over what left it a second. The mean over all scrapes together: of two balancers, one of
+    # which replaced the other, each would have a mean of its own over its part of the window.
+    "surgekit": Preset(
+        throughput=_balancer("rate", 'responses_total{code=~"[23]xx"}'),
+        errors=_balancer("rate", 'responses_total{code=~"[45]xx"}'),
+        latency=f"({_balancer('sum_over_time', 'in_flight')} + {_balancer('sum_over_time', 'queued')})"
+        f" / {_balancer('count_over_time', 'in_flight')} / {_balancer('rate', 'responses_total')}",
+        samples="max by (namespace, function) (count_over_time(surgekit_function_responses_total[$window]))",
+        key=lambda namespace, function: {"namespace": namespace, "function": function},
     ),
 }
 # Of the kubelet's resource metrics (or cAdvisor's): cores by pod, whoever the gateway is.

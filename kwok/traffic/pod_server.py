@@ -5,6 +5,8 @@ model; a peer that closes its connection gives its request up (a gateway's timeo
 end serves on what it has, as a well-behaved server does after SIGTERM, and what still reaches it while
 the gateway hears of it. For a pod that is killed, or is not there, the answer is 502: what a gateway makes
 of a connection that breaks. HAProxy would rather close its client's connection and log nothing.
+
+A real pod listens before it is Ready. Here a gateway may hear of a new pod first: requests wait for it.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ _MOST_HEAD = 65_536
 # After a pod is told to end, until its endpoint is gone everywhere (nominal); then it leaves once idle.
 _LINGER_S = 2.0
 _LOOK_S = 0.1
+_HELD_S = 5.0  # for a pod not heard of yet; news are later than others by what this machine is busy
 
 
 @dataclass(eq=False)
@@ -63,6 +66,7 @@ class PodServer:
         self._loop, self._time_factor, self._draw = loop, time_factor, random.Random(seed)
         self._by_address: dict[str, Pod] = {}
         self._waiting: dict[int, _Connection] = {}
+        self._held: dict[str, set[_Connection]] = {}  # by the address that was dialled
         self._number = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_s = float("inf")
@@ -75,6 +79,8 @@ class PodServer:
         if pod.uid not in self.pods:
             self.model.add_pod(pod.uid, pod.function, pod.node, time.monotonic())
             self.pods[pod.uid] = self._by_address[pod.address] = pod
+            for connection in self._held.pop(pod.address, ()):
+                connection.found(pod)
 
     def resize(self, uid: str, function: Function) -> None:
         """A pod has another size: how many requests it runs at once, and its cpu."""
@@ -118,6 +124,24 @@ class PodServer:
 
     def pod_at(self, address: str) -> Pod | None:
         return self._by_address.get(address)
+
+    def hold(self, connection: _Connection, address: str) -> None:
+        """It has no pod yet."""
+        if pod := self.pod_at(address):  # there since the connection was opened
+            connection.found(pod)
+            return
+        held = self._held.setdefault(address, set())
+        if connection not in held:
+            held.add(connection)
+            self._loop.call_later(_HELD_S, self._let_go, connection, address)
+
+    def _let_go(self, connection: _Connection, address: str) -> None:
+        held = self._held.get(address, set())
+        if connection in held:
+            held.discard(connection)
+            if not held:
+                del self._held[address]
+            connection.break_off()
 
     def arrive(self, connection: _Connection, pod: Pod) -> int:
         """A request; its number. The connection is told by `answer`."""
@@ -170,14 +194,21 @@ class _Connection(asyncio.Protocol):
         self.pod: Pod | None = None
         self._server = server
         self._transport: asyncio.Transport | None = None
-        self._received = b""
+        self._address, self._received = "", b""
         self._request: int | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are not derived from it
-        self.pod = self._server.pod_at(self._transport.get_extra_info("sockname")[0])
-        if self.pod is not None:
-            self.pod.connections.add(self)
+        self._address = self._transport.get_extra_info("sockname")[0]
+        if pod := self._server.pod_at(self._address):
+            self.found(pod)
+
+    def found(self, pod: Pod) -> None:
+        """Whom it speaks for, from now on."""
+        if self._transport is not None:
+            self.pod = pod
+            pod.connections.add(self)
+            self._next()
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -198,7 +229,10 @@ class _Connection(asyncio.Protocol):
             return
         if len(self._received) < whole:
             return
-        if self.pod is None or self.pod.uid not in self._server.pods:
+        if self.pod is None:
+            self._server.hold(self, self._address)
+            return
+        if self.pod.uid not in self._server.pods:
             self.break_off()
             return
         self._received = self._received[whole:]

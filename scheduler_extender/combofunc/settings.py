@@ -59,7 +59,7 @@ class Settings:
     prometheus_token: Path | None = setting(None, "file with a bearer token for it; none: no token")
     prometheus_timeout_s: float = setting(5.0, "seconds a query may take", minimum=0.1, maximum=60.0)
     scrape_interval_s: float = setting(
-        15.0, "seconds between Prometheus's scrapes: tells whether a window is covered",
+        5.0, "seconds between Prometheus's scrapes of the balancer: the step in which a window is looked at",
         minimum=0.1, maximum=600.0,
     )  # fmt: skip
     collect_every_s: float = setting(

@@ -41,12 +41,19 @@ PARTS: list[tuple[str, Callable[[Lab, Plan], object]]] = [
     ("node model", lambda lab, plan: lab.start_node_model(Scenario.draw(plan.seed, plan.nodes))),
     ("probe", lambda lab, _: parts.start_probe(lab)),
     ("extender and kube-scheduler", lambda lab, _: _start_scheduling(lab)),
+    ("ComboFunc's controller", lambda lab, _: _start_combofunc(lab)),
 ]
 
 
 def _start_scheduling(lab: Lab) -> None:
     """The default scheduler asks the extender for pods that opted in (surgekit.dev/placement)."""
     lab.start_scheduler({"extenders": [parts.start_extender(lab).scheduler_entry(parts.WEIGHT)]})
+
+
+def _start_combofunc(lab: Lab) -> None:
+    """For ComboFuncs and InPlaceDeployments. Who wants requests to flow starts kwok.traffic.balanced."""
+    parts.install_combofunc(lab)
+    parts.start_combofunc(lab)
 
 
 @app.command()
@@ -56,7 +63,7 @@ def up(
     seed: Annotated[int, typer.Option(help="Draws the nodes' speeds.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Bring a lab up: control plane, nodes and their model, probe, extender, scheduler."""
+    """Bring a lab up: control plane, nodes and their model, probe, extender, scheduler, ComboFunc."""
     console = Console(stderr=True, soft_wrap=True)
     started_s = time.monotonic()
     with console.status("control plane") as status:
@@ -79,6 +86,8 @@ def up(
     console.print(
         "  opt in with kubectl label namespace default surgekit.dev/placement=enforce", highlight=False
     )
+    example = parts.MANIFESTS / "combofunc" / "examples" / "replicas.yaml"
+    console.print(f"  try         kubectl apply -f {example}; kubectl get combofuncs,pods", highlight=False)
     console.print(f"  end it with [bold]surgekit lab down{'' if name == 'default' else ' ' + name}[/bold]")
 
 

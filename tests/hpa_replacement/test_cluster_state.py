@@ -61,6 +61,28 @@ def test_a_pod_that_takes_another_number_of_requests_serves_as_that_from_then_on
     assert [replica.concurrency for replica in cluster.replicas("shop", WEB)] == [1]
 
 
+def test_a_drained_pod_serves_no_more_until_it_stays_after_all() -> None:
+    """Of a ComboFunc: it is deleted later, when nobody uses it any more."""
+
+    def drained(since: str | None) -> dict[str, Any]:
+        obj = pod("b")
+        obj["metadata"]["annotations"] = {"surgekit.dev/draining-since": since} if since else {}
+        return obj
+
+    cluster = state(pod("a"), pod("b"))
+    cluster.apply_pod("MODIFIED", drained("110.000"), 110.0)
+    assert names(cluster) == {"a"}
+    cluster.apply_pod("MODIFIED", drained("110.000"), 115.0)
+    assert cluster.unchanged_since_s("shop", WEB) == 110.0
+    left = state(pod("a"), pod("b"))
+    left.apply_pod("MODIFIED", drained("110.000"), 110.0)
+    left.apply_pod("DELETED", drained("110.000"), 140.0)
+    assert left.unchanged_since_s("shop", WEB) == 110.0
+    cluster.apply_pod("MODIFIED", drained(None), 120.0)
+    assert names(cluster) == {"a", "b"}
+    assert cluster.unchanged_since_s("shop", WEB) == 120.0
+
+
 @pytest.mark.parametrize("how", ["deleted", "deleting", "finished", "not listed any more"])
 def test_a_pod_that_leaves_makes_the_window_unclean(how: str) -> None:
     cluster = state(pod("a"), pod("b"))

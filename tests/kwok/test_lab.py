@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from kwok import parts
 from kwok.errors import LabError, ProcessError
 from kwok.lab import Lab
 from kwok.places import labs_directory
@@ -141,8 +142,12 @@ def test_labs_side_by_side_and_the_command_line(own_labs: Path, lab: Lab) -> Non
     up = runner.invoke(app, ["up", "beside", "--nodes", "2", "--json"], catch_exceptions=False)
     view: dict[str, Any] = json.loads(up.stdout)
     assert (view["state"], view["nodes"]) == ("up", 2)
-    parts = ("extender", "kube-scheduler", "node-model", "probe")
-    assert view["processes"] == dict.fromkeys(parts, True)
+    started = ("combofunc", "extender", "kube-scheduler", "node-model", "probe")
+    assert view["processes"] == dict.fromkeys(started, True)
+    beside = Lab.open("beside")
+    beside.apply(parts.MANIFESTS / "combofunc" / "examples" / "replicas.yaml")  # as the README says
+    beside.kubectl("wait", "combofunc/thumbnails", "--for=condition=Ready", "--timeout=60s")
+    assert len(beside.kube.list_all("/api/v1/pods")[0]) == 6
     with pytest.raises(LabError, match="is there already"):
         runner.invoke(app, ["up", "beside"], catch_exceptions=False)
     assert Kube.connect(Path(view["kubeconfig"])).host != lab.kube.host

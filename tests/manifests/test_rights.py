@@ -43,11 +43,16 @@ RIGHTS = [
     *(
         ("surgekit-kneescale", v, group, resource, "scale", "shop", "", True)
         for v in ("get", "patch")
-        for group, resource in (("apps", "deployments"), ("example.dev", "geese"))
+        for group, resource in (
+            ("apps", "deployments"),
+            ("surgekit.dev", "combofuncs"),
+            ("example.dev", "geese"),
+        )
     ),
     ("surgekit-kneescale", "patch", "surgekit.dev", "kneepolicies", "status", "shop", "", True),
     ("surgekit-kneescale", "patch", "surgekit.dev", "kneepolicies", "", "shop", "", False),
     ("surgekit-kneescale", "patch", "apps", "deployments", "", "shop", "", False),
+    ("surgekit-kneescale", "patch", "surgekit.dev", "combofuncs", "", "shop", "", False),
     ("surgekit-kneescale", "update", "autoscaling", "horizontalpodautoscalers", "", "shop", "", False),
     ("surgekit-kneescale", "create", "events.k8s.io", "events", "", "shop", "", True),
     ("surgekit-kneescale", "get", "", "secrets", "", NAMESPACE, "surgekit-adapter-tls", False),

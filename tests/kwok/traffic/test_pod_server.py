@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 import uvloop
 
+from kwok.traffic import pod_server
 from kwok.traffic.function import Function
 from kwok.traffic.pod_server import Pod, PodServer
 
@@ -88,12 +89,37 @@ def test_the_address_that_was_dialled_is_the_pod_that_answers() -> None:
     run(test)
 
 
-def test_an_address_without_a_pod_answers_as_a_gateway_would() -> None:
+def test_an_address_without_a_pod_answers_as_a_gateway_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_server, "_HELD_S", 0.05)
+
     async def test() -> None:
         async with world(function()) as w:
             reader, writer = await w.dial(7)
             writer.write(REQUEST)
             assert (await reader.read()).startswith(b"HTTP/1.1 502 ")
+
+    run(test)
+
+
+@pytest.mark.parametrize("connected_first", [False, True])
+def test_a_request_waits_for_a_pod_that_was_not_heard_of_yet(connected_first: bool) -> None:
+    async def test() -> None:
+        async with world(function()) as w:
+            _, left = await w.dial(5)
+            left.write(REQUEST)
+            reader, writer = await w.dial(5)
+            if not connected_first:
+                writer.write(REQUEST)
+            left.close()
+            await left.wait_closed()
+            other_reader, other_writer = await w.dial(1)
+            other_writer.write(REQUEST)
+            assert await answer(other_reader) == b"pod-1"  # the server has seen all of that
+            w.server.add(pod(5, function()))
+            if connected_first:
+                writer.write(REQUEST)
+            assert await answer(reader) == b"pod-5"
+            assert w.server.outcomes == {("default", "f", "answered"): 2}
 
     run(test)
 

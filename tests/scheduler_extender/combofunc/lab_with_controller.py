@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -96,14 +96,15 @@ class Running:
 
 
 @contextmanager
-def running(name: str, **settings: Any) -> Iterator[Running]:
+def running(name: str, before: Callable[[Lab], Json] = lambda _: {}, **settings: Any) -> Iterator[Running]:
+    """`before` starts what the controller is to find, and gives the settings that follow from it."""
     with Lab.temporary(name) as lab:
         nodes = lab.add_nodes(6)
         parts.install(lab)
         parts.install_combofunc(lab)
         lab.start_scheduler()
         lab.wait_for(lambda: _served(lab), "the CRDs")
-        parts.start_combofunc(lab, settings)
+        parts.start_combofunc(lab, settings | before(lab))
         yield Running(lab, nodes)
 
 
