@@ -171,7 +171,7 @@ class Lab:
         *,
         env: Mapping[str, str] | None = None,
         ready: Callable[[], bool] | None = None,
-        timeout_s: float = 30.0,
+        timeout_s: float = 90.0,
         port: int | None = None,
     ) -> Process:
         """Start a process that belongs to the lab; logs go to `logs/<name>.log`."""
@@ -261,7 +261,7 @@ class Lab:
             raise LabError(f"kubectl {' '.join(map(str, arguments))}: {done.stderr.strip()}")
         return done.stdout
 
-    def wait_for(self, condition: Callable[[], bool], what: str, timeout_s: float = 30.0) -> None:
+    def wait_for(self, condition: Callable[[], bool], what: str, timeout_s: float = 90.0) -> None:
         """Look again and again until `condition()` holds."""
         deadline_s = time.monotonic() + timeout_s
         while not condition():

@@ -49,7 +49,7 @@ def create_pods(
     return names
 
 
-def wait_for_account(kube: Kube, namespace: str, timeout_s: float = 30.0) -> None:
+def wait_for_account(kube: Kube, namespace: str, timeout_s: float = 90.0) -> None:
     """Admission refuses pods until the controller manager has made the namespace's default account."""
     deadline_s = time.monotonic() + timeout_s
     while True:

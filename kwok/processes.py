@@ -57,7 +57,7 @@ class Processes:
         *,
         env: Mapping[str, str] | None = None,
         ready: Callable[[], bool] | None = None,
-        timeout_s: float = 30.0,
+        timeout_s: float = 90.0,
         port: int | None = None,
     ) -> Process:
         """Start `argv` and wait until `ready()`; an error shows the process's last log lines."""
