@@ -47,7 +47,6 @@ class Lab:
         self.binaries = binaries
         self.kube = Kube.connect(self.kubeconfig)
         self.processes = Processes(directory)
-        self._ports_given: set[int] = set()
 
     @classmethod
     def up(
@@ -270,11 +269,8 @@ class Lab:
             time.sleep(0.05)
 
     def free_port(self) -> int:
-        """A port nobody listens on, and that this lab was not given before."""
-        while (port := free_ports(1)[0]) in self._ports_given:
-            pass
-        self._ports_given.add(port)
-        return port
+        """A port nobody listens on, and that nobody was given before."""
+        return free_ports(1)[0]
 
 
 def _directory(name: str) -> Path:

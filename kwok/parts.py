@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from kwok.lab import Lab
+from kwok.pods import pod, wait_for_account
 from kwok.ports import answers_ready
 from kwok.processes import Process
 from surgekit import mutual_tls
@@ -42,6 +43,7 @@ __all__ = [
 
 MANIFESTS = Path(__file__).parent.parent / "manifests"
 NAMESPACE = "surgekit-system"
+PLACEMENT = "surgekit.dev/placement"
 HAPROXY = "balancer-haproxy"
 # The extender's in the scheduler's configuration; scheduler_extender/README.md says why.
 WEIGHT = 30
@@ -50,8 +52,16 @@ _IN_PODS = {"Deployment", "Job", "CronJob", "PodDisruptionBudget", "Service", "N
 
 
 def install(lab: Lab) -> None:
-    """CRDs, RBAC and the opt-in policy, as the manifests have them."""
+    """CRDs, RBAC and the opt-in policy, as the manifests have them; once the policy is in force."""
     apply_manifests(lab, MANIFESTS / "base", MANIFESTS / "base" / "opt-in")
+    wait_for_account(lab.kube, "default")
+    asking = pod("asking", "1m", "1Mi", labels={PLACEMENT: "enforce"})
+
+    def in_force() -> bool:
+        made = lab.kube.create("/api/v1/namespaces/default/pods", asking, dryRun="All")
+        return PLACEMENT in made["spec"]["containers"][0]["resources"]["requests"]
+
+    lab.wait_for(in_force, "the opt-in policy to be in force")
 
 
 def apply_manifests(lab: Lab, *directories: Path) -> None:
@@ -94,7 +104,7 @@ class ExtenderPart:
             "httpTimeout": "1s",
         }
         if only_opted_in:
-            entry["managedResources"] = [{"name": "surgekit.dev/placement", "ignoredByScheduler": True}]
+            entry["managedResources"] = [{"name": PLACEMENT, "ignoredByScheduler": True}]
         return entry
 
     def request(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:

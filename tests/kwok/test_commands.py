@@ -54,7 +54,7 @@ def test_lab_up_explain_down(binaries: Binaries, tmp_path: Path, monkeypatch: py
         assert {"probe", "extender", "kube-scheduler", "node-model"} <= set(up["processes"])
         _place_one(Path(up["kubeconfig"]))
         explain = ("explain", "pod", "default/one", "--lab", "tried", "--json")
-        deadline = time.monotonic() + 10  # the extender sees the binding through a watch of its own
+        deadline = time.monotonic() + 30  # the extender sees the binding through a watch of its own
         while not (said := json.loads(run(*explain).stdout))["bound_to"] and time.monotonic() < deadline:
             time.sleep(0.1)
         assert said["bound_to"] == said["candidates"][0]["node"]

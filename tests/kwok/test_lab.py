@@ -218,7 +218,7 @@ def _running(directory: Path) -> list[str]:
     return found
 
 
-def _until(condition: Callable[[], bool], timeout_s: float = 30) -> None:
+def _until(condition: Callable[[], bool], timeout_s: float = 60) -> None:
     deadline_s = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline_s

@@ -169,9 +169,9 @@ def test_kubectl_top_says_what_the_source_does(cluster: Lab, usage: Usage) -> No
             return {}
         return {line.split()[0]: line.split()[1:] for line in lines}
 
-    cluster.wait_for(lambda: "steady" in top("pods"), "figures of pods", 60)
-    assert top("pods")["steady"] == ["124m", "96Mi"]
-    assert top("nodes")["node-1"][0] == "124m", "the pod's node, by its own address"
+    # Exact to half a millicore, which a scrape may miss that busy cores delayed.
+    cluster.wait_for(lambda: top("pods").get("steady") == ["124m", "96Mi"], "figures of pods", 60)
+    cluster.wait_for(lambda: top("nodes").get("node-1", [""])[0] == "124m", "the node's, by its address", 60)
 
 
 def test_the_hpa_goes_where_its_formula_says_and_back(cluster: Lab, usage: Usage) -> None:

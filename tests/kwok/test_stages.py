@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from kwok.cluster import stage_files
 from kwok.lab import Lab
 from kwok.node_model_process import CREATED, FATE
 from surgekit.kube import ApiError
+from surgekit.watch import Watch
 
 pytestmark = pytest.mark.lab
 
@@ -89,6 +91,30 @@ CASES = [
 OTHERS = {"node-initialize", "node-heartbeat-with-lease", "pod-delete", "pod-resize-instant"}
 
 
+class States:
+    """Every state pods were in, also one that is over before somebody who asks again and again sees it."""
+
+    def __init__(self) -> None:
+        self.seen: list[Json] = []
+
+    def replace(self, objects: list[Json], arrival_s: float) -> None:
+        self.seen += objects
+
+    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:
+        self.seen.append(obj)
+
+
+@contextmanager
+def watching(lab: Lab, namespace: str) -> Iterator[States]:
+    states = States()
+    watch = Watch(lab.kube, f"/api/v1/namespaces/{namespace}/pods", states).start()
+    try:
+        lab.wait_for(watch.synced.is_set, "the watch of the pods")
+        yield states
+    finally:
+        watch.stop()
+
+
 def test_every_stage_has_a_test() -> None:
     stages = {file.stem for instant in (True, False) for file in stage_files(instant)}
     assert {case.stage for case in CASES} | OTHERS == stages
@@ -126,10 +152,18 @@ def test_pod_stage(
 ) -> None:
     if case.instant:
         lab, namespace = request.getfixturevalue("instant_lab"), "default"
-    path = create(lab, namespace, case.file, case.labels, case.annotations)
-    if case.created:
-        annotate(lab, path, CREATED)
-    pod = wait_until(lab, path, case.until)
+    with watching(lab, namespace) as states:
+        path = create(lab, namespace, case.file, case.labels, case.annotations)
+        if case.created:
+            annotate(lab, path, CREATED)
+        name = path.rpartition("/")[2]
+
+        def played() -> Json | None:
+            return next((p for p in states.seen if p["metadata"]["name"] == name and case.until(p)), None)
+
+        lab.wait_for(lambda: played() is not None, path)
+    pod = played()
+    assert pod
     golden(str(case), pod["status"])
 
 

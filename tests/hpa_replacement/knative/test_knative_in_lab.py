@@ -141,8 +141,16 @@ def serve(revision: Revision, annotations: dict[str, str], replicas: int) -> Non
     revision.until_condition("Ready", "True")
 
 
+def decided(revision: Revision, replicas: int) -> None:
+    """Until the first decision, which may come after the revision is Ready, and what is told of it."""
+    revision.until(lambda: condition(revision.get("policy"), "Deciding").get("reason") == "NoData", "NoData")
+    told = {"desiredScale": replicas, "actualScale": replicas}
+    revision.until(lambda: told.items() <= revision.get("pa")["status"].items(), f"{replicas} replicas")
+
+
 def test_a_revision_of_our_class_becomes_ready(revision: Revision) -> None:
     serve(revision, {"min-scale": "3", "max-scale": "20"}, replicas=3)
+    decided(revision, 3)
     pa, policy, sks = (revision.get(kind) for kind in ("pa", "policy", "sks"))
     for made in (policy, sks):
         (owner,) = made["metadata"]["ownerReferences"]
@@ -150,7 +158,6 @@ def test_a_revision_of_our_class_becomes_ready(revision: Revision) -> None:
     assert sks["spec"]["objectRef"] == policy["spec"]["scaleTargetRef"] == pa["spec"]["scaleTargetRef"]
     assert (policy["spec"]["minReplicas"], policy["spec"]["maxReplicas"]) == (3, 20)
     assert policy["spec"]["metrics"] == {"preset": "knative", "function": NAME}
-    assert condition(policy, "Deciding")["reason"] == "NoData"
     status = pa["status"]
     assert (status["serviceName"], status["metricsServiceName"]) == (NAME, f"{NAME}-private")
     assert (status["desiredScale"], status["actualScale"]) == (3, 3)
@@ -175,6 +182,7 @@ def test_bounds_follow_the_annotations_and_the_policy_goes_with_its_owner(revisi
 
 def test_decisions_that_change_nothing_write_nothing(revision: Revision) -> None:
     serve(revision, {"min-scale": "1"}, replicas=1)
+    decided(revision, 1)
     before = {kind: revision.get(kind)["metadata"]["resourceVersion"] for kind in ("pa", "sks")}
     revision.patch("policy", {"spec": {"samplingInterval": "1s"}})  # which is the user's to set
     seen: set[str] = set()

