@@ -7,14 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from kwok.combofunc.arms import ARMS, AUTOPILOT, RANDOM_FIT, STOCK, Choice
+from kwok.combofunc.arms import ARMS, AUTOPILOT, NO_INPLACE, RANDOM_FIT, STOCK, Choice
 from kwok.combofunc.bench import Plan, run
 from kwok.combofunc.workload import FUNCTIONS, Workload
 from kwok.errors import TrafficError
 
 CHOICES = {
     arm: dict.fromkeys(FUNCTIONS, choice)
-    for arm, choice in ((STOCK, Choice(2)), (RANDOM_FIT, Choice(1)), (AUTOPILOT, Choice(3, True)))
+    for arm, choice in (
+        (STOCK, Choice(2, keep_s=4.0)),
+        (RANDOM_FIT, Choice(1)),
+        (AUTOPILOT, Choice(3, True)),
+        (NO_INPLACE, Choice(5)),
+    )
 }
 
 
@@ -26,7 +31,7 @@ def test_an_arm_that_there_is_not() -> None:
 @pytest.mark.lab
 def test_every_arm_meets_its_targets_and_a_second_run_plays_nothing(tmp_path: Path, binaries: object) -> None:
     workload = replace(
-        Workload(), nodes=4, minutes=2, minute_s=5.0, peak_cores=4.0, tau_create_s=0.2, tau_resize_s=0.1
+        Workload(), nodes=4, minutes=2, minute_s=8.0, peak_cores=4.0, tau_create_s=0.2, tau_resize_s=0.1
     )
     plan, partial, said = Plan(1, workload), tmp_path / "played.jsonl", list[str]()
     found = run(plan, CHOICES, partial, said.append)
