@@ -224,9 +224,7 @@ def _not_as_planned(functions: Sequence[Json], pods: Sequence[Json]) -> list[str
     ]
 
 
-def _leaks(
-    functions: Sequence[Json], pods: Sequence[Json], left: int, begin: Usage, end: Usage
-) -> list[str]:
+def _leaks(functions: Sequence[Json], pods: Sequence[Json], left: int, begin: Usage, end: Usage) -> list[str]:
     uids = {f["metadata"]["uid"] for f in functions}
     gated = sum(bool(p["spec"].get("schedulingGates")) for p in pods)
     alone = sum(
