@@ -107,7 +107,9 @@ def decide(
         return replace(idle, memory=memory, why=why)
     steps = _steps(function, memory.assignment, counted, cluster, settings, bool(memory.trouble), now_s)
     if not steps.waiting and not stuck:
-        memory = replace(memory, stuck=0)
+        # What failed was done all the same (only its answer was lost), or is not wanted any more.
+        trouble = memory.trouble if steps.actions else ""
+        memory = replace(memory, stuck=0, trouble=trouble)
     gone = [Delete(pod.name, pod.uid, "no node takes it") for pod in counted if pod.uid in stuck]
     again_in_s = min(steps.again_in_s, _next_look_s(memory, counted, now_s))
     return Decision(memory, (*gone, *steps.actions), steps.waiting, why, again_in_s)
