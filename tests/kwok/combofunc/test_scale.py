@@ -142,6 +142,16 @@ def test_nothing_measured_is_not_a_lag_of_0() -> None:
     assert (said["overtaken"], said["carried_out"], said["failures"]) == (1, 0, [])
 
 
+def test_what_is_wrong_ends_the_command_with_1_after_the_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "figures.json"
+    monkeypatch.setattr(scale, "run", lambda plan, say: figures(found(left=3)))
+    result = CliRunner().invoke(app, ["bench", "combofunc-scale", "--json", str(file)])
+    assert (result.exit_code, str(result.exception)) == (1, "1 failures: 3 pods of deleted functions")
+    assert json.loads(file.read_text())["leaked"] == 1
+
+
 @settings(deadline=None)
 @given(st.integers(1, 30), st.integers(2, 30), st.integers(0, 5))
 def test_every_change_is_one_and_pods_stay_about_as_many(functions: int, pods: int, seed: int) -> None:
