@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kwok import parts
-from kwok.combofunc.scale_figures import Found, figures
+from kwok.combofunc.scale_figures import Found, figures, not_as_planned
 from kwok.combofunc.scale_record import Change, Record
 from kwok.combofunc.workload import FUNCTIONS, MIB, Function
 from kwok.errors import LabError
@@ -49,6 +49,9 @@ class Plan:
     pods_each: int = 25  # at first, and on average
     changes_per_minute: float = 100.0
     minutes: float = 10.0
+    # Of the 5 m that are shipped: what falls shrinks, may grow again, and goes before the next change of its
+    # function, two minutes later on average; so the pods stay about as many.
+    keep_warm_s: float = 30.0
     seed: int = 1
 
     @classmethod
@@ -122,9 +125,8 @@ class _Scale:
             self._record.aim(_name(index), target, time.monotonic())
             self._lab.kube.patch(f"{_PATH}/{_name(index)}", {"spec": {"targetConcurrency": target}})
         took_s = time.monotonic() - began_s
-        self._wait(_SETTLE_S)
+        functions, pods = self._at_rest()
         end = self._usage()
-        functions, pods = self._lab.kube.list_all(_PATH)[0], self._lab.kube.list_all(_PODS)[0]
         self._say(f"{len(pods)} pods; deleting all functions")
         left = self._delete(functions)
         found = Found(self._record.changes, functions, pods, left, begin, end)
@@ -155,6 +157,16 @@ class _Scale:
         if waiting := self._wait(240 + 0.2 * self._plan.functions * self._plan.pods_each):
             raise LabError(f"{len(waiting)} functions were never Ready, {waiting[0].function} for one")
         return time.monotonic() - began_s
+
+    def _at_rest(self) -> tuple[list[Json], list[Json]]:
+        """Functions and pods when all is as planned, or at the last: what was kept warm may just be going."""
+        kube, deadline_s = self._lab.kube, time.monotonic() + _SETTLE_S
+        self._wait(_SETTLE_S)
+        while True:
+            functions, pods = kube.list_all(_PATH)[0], kube.list_all(_PODS)[0]
+            if not not_as_planned(functions, pods) or time.monotonic() > deadline_s:
+                return functions, pods
+            time.sleep(1.0)
 
     def _wait(self, timeout_s: float) -> list[Change]:
         deadline_s = time.monotonic() + timeout_s
@@ -199,5 +211,6 @@ def _combofunc(plan: Plan, index: int) -> Json:
             "sizes": sizes,
             "targetConcurrency": plan.first_target(index),
             "drain": f"{_DRAIN_S:g}s",
+            "keepWarm": f"{plan.keep_warm_s:g}s",
         },
     }

@@ -13,7 +13,7 @@ from kwok.arrivals import is_ready
 from kwok.combofunc.scale_record import Change, settled
 from kwok.process_usage import Usage
 
-__all__ = ["Found", "figures"]
+__all__ = ["Found", "figures", "not_as_planned"]
 
 Json = dict[str, Any]
 # Watches come and go with a connection each; Python's heap breathes. A leak of a pod's or a plan's objects
@@ -35,7 +35,8 @@ def figures(found: Found) -> dict[str, Any]:
     changes, begin, end = found.changes, found.begin, found.end
     late = [c for c in changes if c.settled_s is None and not c.overtaken]
     leaks = _leaks(found)
-    failures = [f"not carried out: {c.function} to {c.target}" for c in late] + _not_as_planned(found) + leaks
+    failures = [f"not carried out: {c.function} to {c.target}" for c in late]
+    failures += not_as_planned(found.functions, found.pods) + leaks
     planned, serving, lags = (
         [at_s - c.at_s for c, at_s in ((c, getattr(c, when)) for c in changes) if at_s is not None]
         for when in ("planned_s", "serving_s", "settled_s")
@@ -63,16 +64,16 @@ def figures(found: Found) -> dict[str, Any]:
     }
 
 
-def _not_as_planned(found: Found) -> list[str]:
+def not_as_planned(functions: Sequence[Json], pods: Sequence[Json]) -> list[str]:
     """By the pods themselves, whatever the status says of them."""
     serving: Counter[str] = Counter()
-    for p in found.pods:
+    for p in pods:
         labels = p["metadata"]["labels"]
         if is_ready(p) and "deletionTimestamp" not in p["metadata"] and "surgekit.dev/serving" in labels:
             serving[labels["surgekit.dev/combofunc"]] += int(_mark(p, "concurrency") or 0)
     return [
         f"not as planned: {name} has a concurrency of {serving[name]}, status {f.get('status')}"
-        for f in found.functions
+        for f in functions
         for name in (f["metadata"]["name"],)
         if not settled(f) or serving[name] != f["status"]["plannedConcurrency"]
     ]

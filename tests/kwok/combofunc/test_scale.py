@@ -21,7 +21,7 @@ from kwok.process_usage import Usage
 from surgekit.cli import app
 
 Json = dict[str, Any]
-SMALL = Plan(functions=4, nodes=8, pods_each=3, changes_per_minute=120, minutes=0.1)
+SMALL = Plan(functions=4, nodes=8, pods_each=3, changes_per_minute=120, minutes=0.1, keep_warm_s=2.0)
 
 
 def combofunc(
