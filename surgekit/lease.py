@@ -41,6 +41,7 @@ class Lease:
         self._renewed_s = -float("inf")
         self._seen: tuple[Any, ...] = ()  # the record as last read, and since when it has not changed
         self._seen_s = 0.0
+        self.term = 0  # how often it was taken; the same after a lapse: nobody else held it meanwhile
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"lease {name}", daemon=True)
 
@@ -75,6 +76,7 @@ class Lease:
                 raise
             body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": self._name}}
             self._kube.create(self._path, body | {"spec": self._spec({})})
+            self.term += 1
             self._renewed_s = now_s
             return True
         spec = lease.get("spec") or {}
@@ -88,6 +90,7 @@ class Lease:
             return False
         # The resourceVersion that was read goes back: of two that try at once, one gets 409 Conflict.
         self._kube.replace(f"{self._path}/{self._name}", lease | {"spec": self._spec(spec)})
+        self.term += holder != self._identity
         self._renewed_s = now_s
         return True
 

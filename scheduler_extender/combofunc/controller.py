@@ -113,16 +113,16 @@ class Controller:
             self._sources.drop_pod(done.gone, seen=False)
 
     def _run(self) -> None:
-        led = False
+        term = 0
         while not self._stopping.is_set():
             now_s = self._last_round_s = time.monotonic()
             leads = self._lease.held and not self.not_ready(now_s)
             try:
-                if leads and not led:  # another replica may have acted: this term starts afresh
+                if leads and term != self._lease.term:  # another replica may have acted: all starts afresh
+                    term = self._lease.term
                     for kind in (self._functions, self._deployments):
                         kind.reset()
                         self._loop.touch_all(kind)
-                led = leads
                 self._age(now_s)
                 self._loop.round(leads)
             except Exception:  # a fault of ours in one round must not be the end of all

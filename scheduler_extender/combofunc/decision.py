@@ -107,7 +107,9 @@ def decide(
         return replace(idle, memory=memory, why=why)
     steps = _steps(function, memory.assignment, counted, cluster, settings, bool(memory.trouble), now_s)
     if not steps.waiting and not stuck:
-        memory = replace(memory, stuck=0)
+        # What failed was done all the same (only its answer was lost), or is not wanted any more.
+        trouble = memory.trouble if steps.actions else ""
+        memory = replace(memory, stuck=0, trouble=trouble)
     gone = [Delete(pod.name, pod.uid, "no node takes it") for pod in counted if pod.uid in stuck]
     again_in_s = min(steps.again_in_s, _next_look_s(memory, counted, now_s))
     return Decision(memory, (*gone, *steps.actions), steps.waiting, why, again_in_s)
@@ -197,7 +199,8 @@ def _why(
         reason = "nothing needed a container that was kept warm"
     if not reason and assignment.short:
         reason = "pods of an earlier template have left room" if gone else ""
-        reason = reason or ("it was short: there may be room" if now_s >= memory.short_until_s else "")
+        if not reason and now_s >= memory.short_until_s and not _makes_room(pods):
+            reason = "it was short: there may be room"
     return reason
 
 
@@ -297,9 +300,16 @@ def _steps(
     )
 
 
+def _makes_room(pods: Sequence[FunctionPod]) -> bool:
+    """Whether a pod is held back until others have left its node. Another plan would find both there and keep
+    both, again and again; the gate comes off in time, whatever becomes of it."""
+    return any(pod.live and pod.gated for pod in pods)
+
+
 def _next_look_s(memory: Memory, pods: Sequence[FunctionPod], now_s: float) -> float:
     """Besides what the steps wait for: a shortage, a pod that finds no node, one that is kept warm."""
-    waits = [memory.short_until_s - now_s] if memory.assignment and memory.assignment.short else []
+    short = memory.assignment is not None and memory.assignment.short and not _makes_room(pods)
+    waits = [memory.short_until_s - now_s] if short else []
     waits += [1.0 for pod in pods if pod.unschedulable_since_s is not None and pod.live]
     waits += [1.0] if memory.idle_since else []  # others may become short of its room
     return max(min(waits, default=math.inf), 0.05)

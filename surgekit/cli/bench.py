@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cluster_autoscaler_hook.variant import DEFAULT_DEADLINE_S
+from kwok.errors import LabError
 from kwok.parts import WEIGHT
 from surgekit.cli.json_file import JsonFile, write_json
 
@@ -222,6 +223,22 @@ def combofunc(
 
         say(f"{len(draw_all(found, plots))} pictures in {plots}")
     bench_combofunc.show(found, json_file)
+
+
+@app.command("combofunc-scale")
+def combofunc_scale(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Within 5 minutes: 40 functions, 200 nodes, 2 minutes of changes.")
+    ] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """200 ComboFuncs, 1,000 nodes, 5,000 pods, 100 target changes a minute: lag, memory, leaks."""
+    from kwok.combofunc.scale import Plan, run
+
+    figures = run(Plan.quick() if quick else Plan(), progress())
+    show(figures, json_file)
+    if figures["failures"]:
+        raise LabError(f"{len(figures['failures'])} failures: " + "; ".join(figures["failures"][:5]))
 
 
 @app.command()

@@ -82,6 +82,20 @@ def test_a_holder_that_cannot_renew_stops_counting_on_it_before_another_takes_it
     assert not a.held
 
 
+def test_a_term_goes_on_after_a_lapse_unless_another_held_it(server: OneObject) -> None:
+    now_s = time.monotonic()
+    a, b = lease(server, "a"), lease(server, "b")
+    a.attempt(now_s)
+    a.attempt(now_s + 100.0)
+    assert a.term == 1
+    b.attempt(now_s + 100.0)
+    assert b.term == 0
+    assert b.attempt(now_s + 120.0)
+    a.attempt(now_s + 120.0)
+    assert a.attempt(now_s + 140.0)
+    assert (a.term, b.term) == (2, 1)
+
+
 def test_stopping_lets_the_next_one_in_at_once(server: OneObject) -> None:
     a, b = lease(server, "a"), lease(server, "b")
     a.start()

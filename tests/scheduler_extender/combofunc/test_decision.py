@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scheduler_extender.function_pods import marks
@@ -289,6 +289,9 @@ FAULTS = st.one_of(
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(FAULTS, max_size=12), st.sampled_from(["2", "4", "8"]))
+@example(
+    [("in place", 0), ("target", 0), ("target", 49)], "4"
+)  # short while room is made: planned in circles
 def test_whatever_happens_it_ends_as_planned(faults: list[tuple[str, int]], cpu: str) -> None:
     function = in_world(nodes=3, cpu=cpu, gate_s=2.0, unschedulable_s=1.0, deferred_s=2.0)
     world, target, image, in_place = function.world, 10, "app:1", True

@@ -148,6 +148,19 @@ def test_what_was_not_answered_keeps_its_name() -> None:
     assert first.pod == second.pod
 
 
+def test_what_was_done_though_its_answer_was_lost_is_no_trouble_any_more() -> None:
+    seen = Seen(combofunc(8))
+    (create,) = seen.look(act=False).actions
+    carry_out(seen.world, "shop", create)
+    seen.functions.came_of(UID, [Done(create, failure="create p: no answer")], "")
+    seen.pass_time(0.6)
+    seen.look()
+    assert seen.condition("Ready") == ("False", "Failing")
+    seen.pass_time(3)
+    assert seen.look().actions == ()
+    assert seen.condition("Ready") == ("True", "Ready")
+
+
 def test_another_target_does_not_wait_for_a_back_off() -> None:
     seen = Seen(combofunc(8))
     (create,) = seen.look(act=False).actions
