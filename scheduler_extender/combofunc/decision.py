@@ -111,7 +111,7 @@ def decide(
         trouble = memory.trouble if steps.actions else ""
         memory = replace(memory, stuck=0, trouble=trouble)
     gone = [Delete(pod.name, pod.uid, "no node takes it") for pod in counted if pod.uid in stuck]
-    again_in_s = min(steps.again_in_s, _next_look_s(memory, counted, now_s))
+    again_in_s = min(steps.again_in_s, _next_look_s(function, memory, counted, now_s))
     return Decision(memory, (*gone, *steps.actions), steps.waiting, why, again_in_s)
 
 
@@ -191,17 +191,20 @@ def _why(
         current = [pod for pod in pods if pod.template == function.template_hash]
         deferred_before_s = _deferred_before_s(function, settings, now_s)
         reason = broken(assignment, current, function.container, deferred_before_s)
-    if not reason and any(
-        since_s + function.keep_warm_s <= now_s
-        for pod, since_s in memory.idle_since.items()
-        if pod in assignment.sizes
-    ):
+    if not reason and _warm_until_s(function, memory) <= now_s:
         reason = "nothing needed a container that was kept warm"
     if not reason and assignment.short:
         reason = "pods of an earlier template have left room" if gone else ""
         if not reason and now_s >= memory.short_until_s and not _makes_room(pods):
             reason = "it was short: there may be room"
     return reason
+
+
+def _warm_until_s(function: ComboFunc, memory: Memory) -> float:
+    """When the first of those that are kept warm has been so for long enough."""
+    staying = memory.assignment.sizes if memory.assignment else {}
+    since_s = [since_s for pod, since_s in memory.idle_since.items() if pod in staying]
+    return min(since_s, default=math.inf) + function.keep_warm_s
 
 
 def _plan(
@@ -306,10 +309,10 @@ def _makes_room(pods: Sequence[FunctionPod]) -> bool:
     return any(pod.live and pod.gated for pod in pods)
 
 
-def _next_look_s(memory: Memory, pods: Sequence[FunctionPod], now_s: float) -> float:
+def _next_look_s(function: ComboFunc, memory: Memory, pods: Sequence[FunctionPod], now_s: float) -> float:
     """Besides what the steps wait for: a shortage, a pod that finds no node, one that is kept warm."""
     short = memory.assignment is not None and memory.assignment.short and not _makes_room(pods)
     waits = [memory.short_until_s - now_s] if short else []
     waits += [1.0 for pod in pods if pod.unschedulable_since_s is not None and pod.live]
-    waits += [1.0] if memory.idle_since else []  # others may become short of its room
+    waits.append(_warm_until_s(function, memory) - now_s)
     return max(min(waits, default=math.inf), 0.05)

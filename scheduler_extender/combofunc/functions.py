@@ -105,6 +105,7 @@ class ComboFuncs:
         if any(other.short for other in self._known.values() if other is not known):
             function = replace(function, keep_warm_s=0.0)  # what nobody needs is room for who is short
         target, no_data = self._target(function, known)
+        was_short = known.short
         began_s = time.perf_counter()
         decision = decide(
             function, target, pods, known.memory, self._cluster, self._planner, self._settings, now_s
@@ -134,6 +135,7 @@ class ComboFuncs:
             (function.path, body) if patch else None,
             partial(self._post, obj["metadata"], [one for one in told if one]) if any(told) else None,
             again_in_s,
+            concerns_all=known.short and not was_short,  # who keeps something warm makes room
         )
 
     def came_of(self, uid: str, done: Sequence[Done], status_failure: str) -> None:

@@ -47,6 +47,7 @@ class Work:
     status: tuple[str, Json] | None = None  # path and body of a merge patch
     event: Callable[[], None] | None = None  # posts it
     again_in_s: float = math.inf
+    concerns_all: bool = False  # of its kind: they are to be looked at as well
 
 
 class Kind(Protocol):
@@ -149,6 +150,8 @@ class Loop:
             self.forget(uid)
             return
         self._again(uid, work.again_in_s)
+        if work.concerns_all:
+            self.touch_all(kind)
         if work.actions or work.status or work.event:
             self._busy.add(uid)
             self._hand_out(uid, kind, work)

@@ -246,7 +246,9 @@ def test_what_is_kept_warm_makes_way_for_another_function_that_is_short() -> Non
     other = combofunc(1000)
     other["metadata"] |= {"name": "other", "uid": "other"}
     seen.functions.objects["other"] = other
-    assert seen.functions.look("other", seen.world.now_s) is not None
+    work = seen.functions.look("other", seen.world.now_s)
+    assert work is not None
+    assert work.concerns_all, "the others are looked at"
     gone = {action.pod for action in seen.look().actions if isinstance(action, Drain)}
     assert gone == set(seen.status["plan"]["removed"]) != set()
     assert "kept warm" not in " ".join(seen.status["plan"]["reasons"])

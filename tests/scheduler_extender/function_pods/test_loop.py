@@ -91,6 +91,18 @@ def test_news_do_not_wait_until_all_were_looked_at(loop: Loop, monkeypatch: pyte
     assert kind.looks == ["a", "c"]
 
 
+def test_what_concerns_all_of_a_kind_has_them_looked_at(loop: Loop) -> None:
+    kind, others = Kind(), Kind()
+    loop.know("a", kind)
+    loop.know("b", kind)
+    loop.know("c", others)
+    until(loop, lambda: len(kind.looks) == 2)
+    kind.answer = lambda uid: Work("shop", concerns_all=uid == "a" and kind.looks.count("b") == 1)
+    loop.touch("a")
+    until(loop, lambda: kind.looks.count("b") == 2)
+    assert others.looks == ["c"]
+
+
 def test_many_changes_are_one_look(loop: Loop) -> None:
     kind = Kind()
     loop.know("a", kind)
