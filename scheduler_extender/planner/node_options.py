@@ -19,8 +19,8 @@ from scheduler_extender.planner.problem import Floats, Problem, Whole
 
 __all__ = ["NodeOptions", "node_options"]
 
-# Numbers in one array: it stays within a core's cache.
-_BLOCK = 200_000
+# Numbers in one array: a few of them stay within a core's cache.
+_BLOCK = 32_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +30,7 @@ class NodeOptions:
     nodes: Sequence[int]
     rows: KeptRows
     steps: Whole  # the fillings' concurrencies
+    reached: Whole  # q, by step and row
     least: Floats  # the least cost of each step, by step and row
     cost: Floats  # f_n(q), by position in `nodes` and q; q = target stands for all above as well
 
@@ -37,9 +38,8 @@ class NodeOptions:
         """For a chosen q of each node: node, containers kept, sizes added, how many of those are created."""
         rows, fillings, own = self.rows, self.fillings, self.problem.own
         wanted = self.cost[np.arange(len(self.nodes)), concurrency][rows.node]
-        reached = np.minimum(self.steps[:, None] + rows.concurrency, self.cost.shape[1] - 1)
-        row, step = np.nonzero(((self.least == wanted) & (reached == concurrency[rows.node])).T)
-        first = np.unique(rows.node[row], return_index=True)[1]
+        row, step = np.nonzero(((self.least == wanted) & (self.reached == concurrency[rows.node])).T)
+        first = np.searchsorted(rows.node[row], np.arange(len(self.nodes)))
         row, step = row[first], step[first]
         costs = _priced(self.problem, rows, row, fillings)
         costs[fillings.concurrency[:, None] != self.steps[step]] = np.inf
@@ -57,8 +57,8 @@ class NodeOptions:
 
 def node_options(problem: Problem, fillings: Fillings, nodes: Sequence[int], rows: KeptRows) -> NodeOptions:
     width = min(problem.target, int(rows.concurrency.max(initial=0) + fillings.concurrency.max())) + 1
-    starts = np.flatnonzero(np.diff(fillings.concurrency, prepend=-1))
-    steps = fillings.concurrency[starts]
+    steps = np.flatnonzero(np.bincount(fillings.concurrency))
+    starts = np.searchsorted(fillings.concurrency, steps)
     height = max(_BLOCK // len(fillings.count), 1)
     least = np.concatenate(
         [
@@ -73,8 +73,8 @@ def node_options(problem: Problem, fillings: Fillings, nodes: Sequence[int], row
     by_row = np.full((width, len(rows.node)), np.inf)
     by_row[reached, np.arange(len(rows.node))] = least
     by_row[-1] = np.where(reached == width - 1, least, np.inf).min(axis=0)  # several steps may reach it
-    cost = np.minimum.reduceat(by_row, np.flatnonzero(np.diff(rows.node, prepend=-1)), axis=1).T
-    return NodeOptions(problem, fillings, nodes, rows, steps, least, np.ascontiguousarray(cost))
+    cost = np.minimum.reduceat(by_row, rows.starts, axis=1).T
+    return NodeOptions(problem, fillings, nodes, rows, steps, reached, least, np.ascontiguousarray(cost))
 
 
 def _priced(problem: Problem, rows: KeptRows, some: slice | Whole, fillings: Fillings) -> Floats:
@@ -107,11 +107,6 @@ def _scaling_s(problem: Problem, at: Whole, spare: Floats, pods_left: Floats, co
 
 def _created(problem: Problem, at: Whole, spare: Floats, pods_left: Floats, counts: Whole) -> Floats:
     """Of so many new containers: those that cannot be had by resizing, or are sooner created."""
-    tau_s = problem.tau_create_s[at]
-    saved_s = problem.tau_resize_s[at] - problem.image_pull_s[at]
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        sooner = np.ceil(saved_s / tau_s - problem.creating[at]) - 1
-    sooner = np.where(tau_s > 0, np.maximum(sooner, 0.0), np.where(saved_s > 0, np.inf, 0.0))
-    sooner = np.where(problem.accepts[at] & (counts <= pods_left), sooner, 0.0)
-    created: Floats = np.maximum(counts - spare, np.minimum(counts, sooner)).astype(float)
+    sooner = np.where(counts <= pods_left, problem.sooner_created[at], 0.0)
+    created: Floats = np.maximum(counts - spare, np.minimum(counts, sooner))
     return created
