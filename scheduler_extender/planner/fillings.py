@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scheduler_extender.planner.dominance import beats
 from scheduler_extender.planner.model import Size
 from scheduler_extender.planner.problem import Floats, Whole
 
-__all__ = ["Fillings", "beats", "fillings", "undominated"]
+__all__ = ["Fillings", "fillings", "undominated"]
 
 # Sets of one number of containers that are kept. More than this come together only where sizes are
 # unrelated in cpu, memory and concurrency; the leanest are kept then, and the answer may not be the best.
@@ -50,16 +50,6 @@ def undominated(sizes: Sequence[Size]) -> list[int]:
     """The sizes that are worth creating: no other has as much concurrency for no more cpu and memory."""
     costs = np.array([(-s.concurrency, s.cpu_millicores, s.memory_bytes) for s in sizes])
     return np.flatnonzero(~beats(costs).any(axis=0)).tolist()
-
-
-def beats(costs: Floats | Whole) -> NDArray[np.bool_]:
-    """Which row beats which other: by being no higher anywhere; of equals the first."""
-    no_higher = np.ones((len(costs), len(costs)), dtype=bool)
-    for column in costs.T:
-        no_higher &= column[:, None] <= column
-    order = np.arange(len(costs))
-    found: NDArray[np.bool_] = no_higher & (~no_higher.T | (order[:, None] < order))
-    return found
 
 
 def fillings(

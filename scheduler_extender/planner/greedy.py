@@ -129,7 +129,8 @@ class _NodeState:
             self._resizes = sorted(
                 ((tau_resize_s + prices[i]) / to.concurrency, i, to) for i, to in enumerate(problem.sizes)
             )
-        self._new = self._best_new()
+        self._new: _Candidate | None = None
+        self._changed = True
 
     def take(self, kind: int, container: int, size: int) -> None:
         """Lines 16 to 19."""
@@ -137,9 +138,9 @@ class _NodeState:
             self._undecided.remove(container)
         if kind == _KEEP:
             # It held its resources before: for the other containers and new ones nothing changes.
-            if self._new and self._new[3] == container:
-                self._new = self._best_new()
+            self._changed |= self._new is not None and self._new[3] == container
             return
+        self._changed = True
         new = self._problem.sizes[size]
         self._cpu -= new.cpu_millicores
         self._memory -= new.memory_bytes
@@ -150,12 +151,13 @@ class _NodeState:
         else:
             self._pods -= 1
             self._creating += 1
-        self._new = self._best_new()
 
     def best(self) -> _Candidate | None:
         """Lines 4 to 15, for this node."""
         while self._keeps and self._keeps[-1][3] not in self._undecided:
             self._keeps.pop()
+        if self._changed:
+            self._new, self._changed = self._best_new(), False
         return min((c for c in (*self._keeps[-1:], self._new) if c), default=None)
 
     def _best_new(self) -> _Candidate | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler_extender.planner.fillings import beats
+from scheduler_extender.planner.dominance import beats
 from scheduler_extender.planner.problem import Floats, Problem, Whole
 
 __all__ = ["KeptRows", "kept_rows"]

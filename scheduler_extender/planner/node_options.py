@@ -29,6 +29,7 @@ class NodeOptions:
     fillings: Fillings
     nodes: Sequence[int]
     rows: KeptRows
+    scaling_s: Floats  # the sum of S_np, by number of new containers and row
     steps: Whole  # the fillings' concurrencies
     reached: Whole  # q, by step and row
     least: Floats  # the least cost of each step, by step and row
@@ -41,7 +42,7 @@ class NodeOptions:
         row, step = np.nonzero(((self.least == wanted) & (self.reached == concurrency[rows.node])).T)
         first = np.searchsorted(rows.node[row], np.arange(len(self.nodes)))
         row, step = row[first], step[first]
-        costs = _priced(self.problem, rows, row, fillings)
+        costs = _priced(self.problem, rows, row, fillings, self.scaling_s)
         costs[fillings.concurrency[:, None] != self.steps[step]] = np.inf
         filling = np.argmin(costs, axis=0)
         spare, pods_left = rows.spare[row], rows.pods_left[row]
@@ -59,11 +60,12 @@ def node_options(problem: Problem, fillings: Fillings, nodes: Sequence[int], row
     width = min(problem.target, int(rows.concurrency.max(initial=0) + fillings.concurrency.max())) + 1
     steps = np.flatnonzero(np.bincount(fillings.concurrency))
     starts = np.searchsorted(fillings.concurrency, steps)
+    scaling_s = _scaling_s(problem, rows, np.arange(int(fillings.count.max()) + 1)[:, None])
     height = max(_BLOCK // len(fillings.count), 1)
     least = np.concatenate(
         [
             np.minimum.reduceat(
-                _priced(problem, rows, slice(start, start + height), fillings), starts, axis=0
+                _priced(problem, rows, slice(start, start + height), fillings, scaling_s), starts, axis=0
             )
             for start in range(0, len(rows.node), height)
         ],
@@ -74,34 +76,36 @@ def node_options(problem: Problem, fillings: Fillings, nodes: Sequence[int], row
     by_row[reached, np.arange(len(rows.node))] = least
     by_row[-1] = np.where(reached == width - 1, least, np.inf).min(axis=0)  # several steps may reach it
     cost = np.minimum.reduceat(by_row, rows.starts, axis=1).T
-    return NodeOptions(problem, fillings, nodes, rows, steps, reached, least, np.ascontiguousarray(cost))
+    f = np.ascontiguousarray(cost)
+    return NodeOptions(problem, fillings, nodes, rows, scaling_s, steps, reached, least, f)
 
 
-def _priced(problem: Problem, rows: KeptRows, some: slice | Whole, fillings: Fillings) -> Floats:
+def _priced(
+    problem: Problem, rows: KeptRows, some: slice | Whole, fillings: Fillings, scaling_s: Floats
+) -> Floats:
     """S + lambda * B by filling and row; infinite where it does not fit."""
     at = rows.at[some]
-    counts = np.arange(int(fillings.count.max()) + 1)[:, None]
-    scaling = _scaling_s(problem, at, rows.spare[some], rows.pods_left[some], counts)
-    costs = scaling[fillings.count]
+    costs: Floats = scaling_s[:, some][fillings.count]
     costs += fillings.cpu[:, None] * problem.cpu_price[at]
     costs += fillings.memory[:, None] * problem.memory_price[at]
     over = fillings.cpu[:, None] > rows.cpu_left[some]
     over |= fillings.memory[:, None] > rows.memory_left[some]
-    costs[over] = np.inf
+    np.putmask(costs, over, np.inf)
     costs[0] = 0.0  # nothing new: what is kept fits as it is, even on a node that is over-committed
     costs += rows.cost[some]
     return costs
 
 
-def _scaling_s(problem: Problem, at: Whole, spare: Floats, pods_left: Floats, counts: Whole) -> Floats:
+def _scaling_s(problem: Problem, rows: KeptRows, counts: Whole) -> Floats:
     """The sum of S_np, eq. (6), of so many new containers. A resize needs no pod slot that is not there."""
-    created = _created(problem, at, spare, pods_left, counts)
+    at = rows.at
+    created = _created(problem, at, rows.spare, rows.pods_left, counts)
     # The i-th creation takes tau * (k_n + i).
     turns_s = problem.tau_create_s[at] * (problem.creating[at] * created + created * (created + 1) / 2)
     total: Floats = (
         turns_s + problem.image_pull_s[at] * created + problem.tau_resize_s[at] * (counts - created)
     )
-    total[(created > 0) & (~problem.accepts[at] | (counts > pods_left))] = np.inf
+    total[(created > 0) & (~problem.accepts[at] | (counts > rows.pods_left))] = np.inf
     return total
 
 
