@@ -48,24 +48,27 @@ class Outcome:
     first_costs: Floats  # D_np of a first creation, by node and size; infinite where it does not fit
 
 
-def _first_costs(problem: Problem) -> Floats:
+def _first_costs(problem: Problem, prices: Floats) -> Floats:
     cpu = np.array([size.cpu_millicores for size in problem.sizes], dtype=float)
     memory = np.array([size.memory_bytes for size in problem.sizes], dtype=float)
     turn_s = problem.tau_create_s * (problem.creating + 1) + problem.image_pull_s
     room = problem.accepts & (problem.pods_free >= 1)
     fits = (cpu <= problem.cpu_free[:, None]) & (memory <= problem.memory_free[:, None]) & room[:, None]
-    return np.where(fits, turn_s[:, None] + problem.prices, np.inf)
+    costs: Floats = turn_s[:, None] + prices
+    np.putmask(costs, ~fits, np.inf)
+    return costs
 
 
 def choose(problem: Problem) -> Outcome:
     """Algorithm 1."""
     nodes: dict[int, _NodeState] = {}
-    costs = _first_costs(problem)
+    prices = problem.prices(slice(None))
+    costs = _first_costs(problem, prices)
     untouched = _first_candidates(problem, costs)
     fresh = next(untouched, None)
     heap: list[_Candidate] = []
     for at in problem.own:
-        nodes[at] = _NodeState(problem, at)
+        nodes[at] = _NodeState(problem, at, prices[at].tolist())
         if best := nodes[at].best():
             heap.append(best)
     heapq.heapify(heap)
@@ -77,7 +80,7 @@ def choose(problem: Problem) -> Outcome:
         if fresh and (not heap or fresh < heap[0]):
             last_cost, kind, at, container, size = fresh
             fresh = next(untouched, None)
-            nodes[at] = _NodeState(problem, at)
+            nodes[at] = _NodeState(problem, at, prices[at].tolist())
         else:
             last_cost, kind, at, container, size = heapq.heappop(heap)
         state = nodes[at]
@@ -111,18 +114,17 @@ def _first_candidates(problem: Problem, costs: Floats) -> Iterator[_Candidate]:
 class _NodeState:
     """What is left on one node, and which of its containers nothing was decided about yet."""
 
-    def __init__(self, problem: Problem, at: int) -> None:
-        self._problem, self._at = problem, at
+    def __init__(self, problem: Problem, at: int, prices: Sequence[float]) -> None:
+        self._problem, self._at, self._prices = problem, at, prices
         self._cpu, self._memory = float(problem.cpu_free[at]), float(problem.memory_free[at])
         self._pods = float(problem.pods_free[at]) if problem.accepts[at] else 0.0
         self._creating = float(problem.creating[at])
         self._tau_create_s, self._pull_s = float(problem.tau_create_s[at]), float(problem.image_pull_s[at])
-        self._prices: list[float] = problem.prices[at].tolist()
         self._undecided = list(problem.own.get(at, ()))
         self._keeps: list[_Candidate] = []
         if self._undecided:
             # These do not change while the plan grows; only what fits does.
-            tau_resize_s, prices = float(problem.tau_resize_s[at]), self._prices
+            tau_resize_s = float(problem.tau_resize_s[at])
             sized = [(c, problem.size_of[c]) for c in self._undecided if problem.keepable[c]]
             keeps = ((prices[s] / problem.sizes[s].concurrency, _KEEP, at, c, -1) for c, s in sized)
             self._keeps = sorted(keeps, reverse=True)

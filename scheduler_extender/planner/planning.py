@@ -94,7 +94,7 @@ def _depth(problem: Problem, first: greedy.Outcome, nodes: Sequence[int]) -> int
     new = Counter(node for node, _ in first.choice.created)
     worth = _DEARER * first.last_cost
     # Containers that are worth more with another size are new as well.
-    values = worth * np.array([size.concurrency for size in problem.sizes]) - problem.prices[nodes]
+    values = worth * np.array([size.concurrency for size in problem.sizes]) - problem.prices(nodes)
     resized = (values.max(axis=1) - problem.tau_resize_s[nodes]).tolist()
     for at, best, value in zip(nodes, resized, values.tolist(), strict=True):
         for c in problem.own.get(at, ()):

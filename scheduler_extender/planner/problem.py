@@ -70,11 +70,17 @@ class Problem:
     cpu_price: Floats  # lambda * beta of a millicore
     memory_price: Floats  # lambda * beta of a byte
     sooner_created: Floats  # how many containers are created in less time than one is resized
-    prices: Floats  # lambda * B_np, by node and size
 
     @property
     def price_weight(self) -> float:
         return max(self.weights.price_weight, _LEAST_PRICE_WEIGHT)
+
+    def prices(self, nodes: Sequence[int] | slice) -> Floats:
+        """lambda * B_np, by node and size."""
+        cpu = np.array([size.cpu_millicores for size in self.sizes], dtype=float)
+        memory = np.array([size.memory_bytes for size in self.sizes], dtype=float)
+        found: Floats = self.cpu_price[nodes, None] * cpu + self.memory_price[nodes, None] * memory
+        return found
 
 
 def prepare(
@@ -126,9 +132,6 @@ def prepare(
         memory_free[at] += container.size.memory_bytes
         pods_free[at] += 1
     price_weight = max(weights.price_weight, _LEAST_PRICE_WEIGHT)
-    cpu_price, memory_price = price_weight * cpu_beta / CORE_MILLICORES, price_weight * memory_beta / GIB
-    prices: Floats = cpu_price[:, None] * np.array([size.cpu_millicores for size in offered], dtype=float)
-    prices += memory_price[:, None] * np.array([size.memory_bytes for size in offered], dtype=float)
     return Problem(
         sizes=tuple(offered),
         nodes=tuple(listed),
@@ -152,10 +155,9 @@ def prepare(
         accepts=accepts.astype(bool),
         cpu_beta=cpu_beta,
         memory_beta=memory_beta,
-        cpu_price=cpu_price,
-        memory_price=memory_price,
+        cpu_price=price_weight * cpu_beta / CORE_MILLICORES,
+        memory_price=price_weight * memory_beta / GIB,
         sooner_created=np.where(accepts, _sooner_created(tau_create, creating, tau_resize - pull), 0.0),
-        prices=prices,
     )
 
 
