@@ -76,8 +76,8 @@ def _turns(problem: Problem, created: Sequence[tuple[int, int]]) -> tuple[tuple[
 def _explained(problem: Problem, plan: Plan) -> Plan:
     """What a reader of the plan would ask about."""
     reasons = []
-    offered = frozenset(problem.sizes)
-    strange = [c.pod for c in (*plan.removed, *(r.container for r in plan.resized)) if c.size not in offered]
+    changed = (c for c, keepable in zip(problem.containers, problem.keepable, strict=True) if not keepable)
+    strange = [c.pod for c in (*problem.gone, *changed)]
     if strange:
         reasons.append(f"{len(strange)} containers have a size that is not offered ({min(strange)}, ...)")
     if plan.shortage:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scheduler_extender.planner.dominance import beats
 from scheduler_extender.planner.model import Size
-from scheduler_extender.planner.problem import Whole
+from scheduler_extender.planner.problem import Floats, Whole
 
 __all__ = ["Fillings", "fillings", "undominated"]
 
@@ -31,8 +32,8 @@ class Fillings:
 
     count: Whole
     concurrency: Whole  # no more than the target
-    cpu: Whole
-    memory: Whole
+    cpu: Floats
+    memory: Floats
     without_last: Whole  # the filling this one was grown from
     last: Whole  # and the size that was added
 
@@ -47,10 +48,8 @@ class Fillings:
 
 def undominated(sizes: Sequence[Size]) -> list[int]:
     """The sizes that are worth creating: no other has as much concurrency for no more cpu and memory."""
-    worth = np.array([(s.concurrency, -s.cpu_millicores, -s.memory_bytes) for s in sizes])
-    no_worse = (worth[:, None] >= worth[None, :]).all(axis=2)  # the first of the pair than the second
-    beaten = no_worse & (~no_worse.T | np.tri(len(sizes), k=-1, dtype=bool).T)
-    return np.flatnonzero(~beaten.any(axis=0)).tolist()
+    costs = np.array([(-s.concurrency, s.cpu_millicores, s.memory_bytes) for s in sizes])
+    return np.flatnonzero(~beats(costs).any(axis=0)).tolist()
 
 
 def fillings(
@@ -61,48 +60,46 @@ def fillings(
     added = np.array([(s.concurrency, s.cpu_millicores, s.memory_bytes) for s in sizes], dtype=np.int64)
     added = added[chosen].T[:, None, :]
     found = np.zeros((3, 1), dtype=np.int64)  # concurrency, cpu, memory
-    count, without_last, last = (np.zeros(1, dtype=np.int64) for _ in range(3))
+    without_last, last = [np.zeros(1, dtype=np.int64)], [np.zeros(1, dtype=np.int64)]
     first = 0  # of the sets that are grown next
-    for size in range(1, depth + 1):
-        parents = first + np.flatnonzero(found[0, first:] < target)
-        grown = (found[:, parents, None] + added).reshape(3, -1)
+    for _ in range(depth):
+        # One that has reached the target is grown in vain: the same concurrency for more is beaten.
+        grown = (found[:, first:, None] + added).reshape(3, -1)
         np.minimum(grown[0], target, out=grown[0])
         fits = np.flatnonzero((grown[1] <= cpu_millicores) & (grown[2] <= memory_bytes))
-        fits = fits[_worthwhile(found, grown[:, fits], cpu_millicores, memory_bytes)]
+        fits = fits[_worthwhile(found, grown.take(fits, axis=1), cpu_millicores, memory_bytes)]
         if not len(fits):
             break
-        first = len(count)
-        found = np.concatenate([found, grown[:, fits]], axis=1)
-        count = np.concatenate([count, np.full(len(fits), size)])
-        without_last = np.concatenate([without_last, parents[fits // len(chosen)]])
-        last = np.concatenate([last, chosen[fits % len(chosen)]])
+        without_last.append(first + fits // len(chosen))
+        last.append(chosen[fits % len(chosen)])
+        first = found.shape[1]
+        found = np.concatenate([found, grown.take(fits, axis=1)], axis=1)
+    count = np.repeat(np.arange(len(last)), [len(of_count) for of_count in last])
     order = np.argsort(found[0], kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    concurrency, cpu, memory = found[:, order]
-    return Fillings(count[order], concurrency, cpu, memory, place[without_last[order]], last[order])
+    cpu, memory = found[1:, order].astype(float)
+    grown_from, added_last = np.concatenate(without_last)[order], np.concatenate(last)[order]
+    return Fillings(count[order], found[0, order], cpu, memory, place[grown_from], added_last)
 
 
 def _worthwhile(found: Whole, grown: Whole, cpu_millicores: int, memory_bytes: int) -> Whole:
     """Which of `grown` are beaten neither by a smaller set nor among themselves."""
     both = np.concatenate([found, grown], axis=1)
-    order = np.lexsort((both[2], both[1], both[0]))
-    concurrency, _, memory = both[:, order]
+    order = np.lexsort(both[::-1])
+    concurrency, _, memory = both.take(order, axis=1)
     group = np.cumsum(concurrency[1:] != concurrency[:-1])
     # Within a group cpu rises, so a set is beaten unless its memory is a new low. The step puts every group
     # below the one before it, so that the lows can run on over all groups.
     memory[1:] -= group * _MEMORY_STEP
-    new_low = np.ones(len(order), dtype=bool)
-    new_low[1:] = memory[1:] < np.minimum.accumulate(memory)[:-1]
-    stays: Whole = np.sort(order[new_low])
-    stays = stays[stays >= found.shape[1]] - found.shape[1]
+    unbeaten = order[1:][memory[1:] < np.minimum.accumulate(memory)[:-1]]  # the first is the empty set
+    stays: Whole = np.sort(unbeaten[unbeaten >= found.shape[1]]) - found.shape[1]
     if len(stays) <= _SETS_KEPT:
         return stays
     # The leanest of every concurrency, then the second leanest, and so on.
     concurrency, cpu, memory = grown[:, stays]
     weight = cpu / max(cpu_millicores, 1) + memory / max(memory_bytes, 1)
     order = np.lexsort((weight, concurrency))
-    starts = np.flatnonzero(np.diff(concurrency[order], prepend=-1))
-    rank = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+    rank = np.arange(len(order)) - np.searchsorted(concurrency[order], concurrency[order])
     leanest: Whole = stays[np.sort(order[np.lexsort((weight[order], rank))[:_SETS_KEPT]])]
     return leanest

@@ -48,27 +48,27 @@ class Outcome:
     first_costs: Floats  # D_np of a first creation, by node and size; infinite where it does not fit
 
 
-def _first_costs(problem: Problem) -> Floats:
+def _first_costs(problem: Problem, prices: Floats) -> Floats:
     cpu = np.array([size.cpu_millicores for size in problem.sizes], dtype=float)
     memory = np.array([size.memory_bytes for size in problem.sizes], dtype=float)
     turn_s = problem.tau_create_s * (problem.creating + 1) + problem.image_pull_s
-    costs: Floats = turn_s[:, None] + (
-        problem.cpu_price[:, None] * cpu + problem.memory_price[:, None] * memory
-    )
     room = problem.accepts & (problem.pods_free >= 1)
     fits = (cpu <= problem.cpu_free[:, None]) & (memory <= problem.memory_free[:, None]) & room[:, None]
-    return np.where(fits, costs, np.inf)
+    costs: Floats = turn_s[:, None] + prices
+    np.putmask(costs, ~fits, np.inf)
+    return costs
 
 
 def choose(problem: Problem) -> Outcome:
     """Algorithm 1."""
     nodes: dict[int, _NodeState] = {}
-    costs = _first_costs(problem)
+    prices = problem.prices(slice(None))
+    costs = _first_costs(problem, prices)
     untouched = _first_candidates(problem, costs)
     fresh = next(untouched, None)
     heap: list[_Candidate] = []
     for at in problem.own:
-        nodes[at] = _NodeState(problem, at)
+        nodes[at] = _NodeState(problem, at, prices[at].tolist())
         if best := nodes[at].best():
             heap.append(best)
     heapq.heapify(heap)
@@ -80,7 +80,7 @@ def choose(problem: Problem) -> Outcome:
         if fresh and (not heap or fresh < heap[0]):
             last_cost, kind, at, container, size = fresh
             fresh = next(untouched, None)
-            nodes[at] = _NodeState(problem, at)
+            nodes[at] = _NodeState(problem, at, prices[at].tolist())
         else:
             last_cost, kind, at, container, size = heapq.heappop(heap)
         state = nodes[at]
@@ -114,36 +114,35 @@ def _first_candidates(problem: Problem, costs: Floats) -> Iterator[_Candidate]:
 class _NodeState:
     """What is left on one node, and which of its containers nothing was decided about yet."""
 
-    def __init__(self, problem: Problem, at: int) -> None:
-        self._problem, self._at = problem, at
+    def __init__(self, problem: Problem, at: int, prices: Sequence[float]) -> None:
+        self._problem, self._at, self._prices = problem, at, prices
         self._cpu, self._memory = float(problem.cpu_free[at]), float(problem.memory_free[at])
         self._pods = float(problem.pods_free[at]) if problem.accepts[at] else 0.0
         self._creating = float(problem.creating[at])
         self._tau_create_s, self._pull_s = float(problem.tau_create_s[at]), float(problem.image_pull_s[at])
-        tau_resize_s = float(problem.tau_resize_s[at])
-        prices = float(problem.cpu_price[at]), float(problem.memory_price[at])
-
-        def price(size: Size) -> float:
-            """lambda * B_np."""
-            return prices[0] * size.cpu_millicores + prices[1] * size.memory_bytes
-
-        self._prices = [price(size) for size in problem.sizes]
         self._undecided = list(problem.own.get(at, ()))
-        if not self._undecided:
-            return
-        # These do not change while the plan grows; only what fits does.
-        sized = [(c, problem.containers[c].size) for c in self._undecided if problem.keepable[c]]
-        self._keeps = sorted(((price(s) / s.concurrency, _KEEP, at, c, -1) for c, s in sized), reverse=True)
-        self._resizes = sorted(
-            ((tau_resize_s + self._prices[i]) / to.concurrency, i, to) for i, to in enumerate(problem.sizes)
-        )
+        self._keeps: list[_Candidate] = []
+        if self._undecided:
+            # These do not change while the plan grows; only what fits does.
+            tau_resize_s = float(problem.tau_resize_s[at])
+            sized = [(c, problem.size_of[c]) for c in self._undecided if problem.keepable[c]]
+            keeps = ((prices[s] / problem.sizes[s].concurrency, _KEEP, at, c, -1) for c, s in sized)
+            self._keeps = sorted(keeps, reverse=True)
+            self._resizes = sorted(
+                ((tau_resize_s + prices[i]) / to.concurrency, i, to) for i, to in enumerate(problem.sizes)
+            )
+        self._new: _Candidate | None = None
+        self._changed = True
 
     def take(self, kind: int, container: int, size: int) -> None:
         """Lines 16 to 19."""
         if kind != _CREATE:
             self._undecided.remove(container)
         if kind == _KEEP:
+            # It held its resources before: for the other containers and new ones nothing changes.
+            self._changed |= self._new is not None and self._new[3] == container
             return
+        self._changed = True
         new = self._problem.sizes[size]
         self._cpu -= new.cpu_millicores
         self._memory -= new.memory_bytes
@@ -157,9 +156,15 @@ class _NodeState:
 
     def best(self) -> _Candidate | None:
         """Lines 4 to 15, for this node."""
-        found: list[_Candidate] = []
-        if self._undecided:
-            found += self._of_containers()
+        while self._keeps and self._keeps[-1][3] not in self._undecided:
+            self._keeps.pop()
+        if self._changed:
+            self._new, self._changed = self._best_new(), False
+        return min((c for c in (*self._keeps[-1:], self._new) if c), default=None)
+
+    def _best_new(self) -> _Candidate | None:
+        """To resize or to create."""
+        found = list(self._resizings())
         if self._pods >= 1:
             turn_s = self._tau_create_s * (self._creating + 1) + self._pull_s
             found += [
@@ -169,18 +174,16 @@ class _NodeState:
             ]
         return min(found, default=None)
 
-    def _of_containers(self) -> Iterator[_Candidate]:
-        while self._keeps and self._keeps[-1][3] not in self._undecided:
-            self._keeps.pop()
-        yield from self._keeps[-1:]
-        looked_at: Size | None = None  # of containers that are alike, the first will do
+    def _resizings(self) -> Iterator[_Candidate]:
+        looked_at = -1  # of containers that are alike, the first will do
         for container in self._undecided:
-            before = self._problem.containers[container].size
-            if not self._problem.resizable[container] or before is looked_at:
+            size = self._problem.size_of[container]
+            if not self._problem.resizable[container] or size == looked_at:
                 continue
-            looked_at = before
+            looked_at = size
+            before = self._problem.known_sizes[size]
             cpu, memory = self._cpu + before.cpu_millicores, self._memory + before.memory_bytes
             for cost, i, to in self._resizes:
-                if to.cpu_millicores <= cpu and to.memory_bytes <= memory and to != before:
+                if to.cpu_millicores <= cpu and to.memory_bytes <= memory and i != size:
                     yield cost, _RESIZE, self._at, container, i
                     break

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from scheduler_extender.planner.model import Size
+from scheduler_extender.planner.dominance import beats
 from scheduler_extender.planner.problem import Floats, Problem, Whole
 
 __all__ = ["KeptRows", "kept_rows"]
@@ -20,6 +19,7 @@ _ON_THE_WAY = 4
 class KeptRows:
     """Rows of one node follow each other."""
 
+    starts: Whole  # the first row of each node
     node: Whole  # position among the nodes asked for
     at: Whole  # the problem's node
     spare: Floats  # its containers that are not kept and can be resized
@@ -29,65 +29,61 @@ class KeptRows:
     memory_left: Floats
     pods_left: Floats
     kinds: Sequence[dict[int, list[int]]]  # by node: its containers that are alike
-    counts: Whole  # by row and kind: how many are kept
+    sets: Sequence[Whole]  # by node: how many of each of its kinds are kept, a row each
 
     def kept(self, row: int) -> list[int]:
-        kinds = self.kinds[int(self.node[row])]
-        return [c for kind, alike in kinds.items() for c in alike[: int(self.counts[row, kind])]]
+        node = int(self.node[row])
+        kinds, counts = self.kinds[node].values(), self.sets[node][row - int(self.starts[node])].tolist()
+        return [c for alike, count in zip(kinds, counts, strict=True) for c in alike[:count]]
 
 
 def kept_rows(problem: Problem, nodes: Sequence[int], worth: float, sets_kept: int) -> KeptRows:
     """`worth`: about what a unit of concurrency costs; `sets_kept`: on one node."""
-    ids: dict[tuple[Size, bool], int] = {}
-    kinds: list[dict[int, list[int]]] = []
-    for here in nodes:
-        alike: dict[int, list[int]] = {}
+    ids: dict[tuple[int, bool], int] = {}
+    kinds: list[dict[int, list[int]]] = [{} for _ in nodes]
+    own_node: list[int] = []
+    own_kind: list[int] = []
+    for i, here in enumerate(nodes):
         for container in problem.own.get(here, ()):
-            kind = problem.containers[container].size, problem.resizable[container]
-            alike.setdefault(ids.setdefault(kind, len(ids)), []).append(container)
-        kinds.append(alike)
-    spare = np.array([resizable for _, resizable in ids], dtype=float)
-    facts = [(size.concurrency, size.cpu_millicores, size.memory_bytes) for size, _ in ids]
-    concurrency, cpu, memory = np.array(facts, dtype=float).reshape(-1, 3).T
-    better = _better(concurrency, cpu, memory, spare)
-    rows, counts = [1] * len(nodes), [np.zeros((1, len(ids)), dtype=np.int64)] * len(nodes)
-    for i, (here, alike) in enumerate(zip(nodes, kinds, strict=True)):
+            size = problem.size_of[container], problem.resizable[container]
+            kind = ids.setdefault(size, len(ids))
+            kinds[i].setdefault(kind, []).append(container)
+            own_node.append(i)
+            own_kind.append(kind)
+    sizes = [(problem.known_sizes[size], resizable) for size, resizable in ids]
+    numbers = [(s.concurrency, s.cpu_millicores, s.memory_bytes, resizable, 1) for s, resizable in sizes]
+    facts = np.array(numbers, dtype=float).reshape(-1, 5)
+    # Rather kept: as much concurrency, no more held, no less left to resize.
+    better: list[list[bool]] = beats(facts[:, :4] * (-1, 1, 1, 1)).tolist()
+    concurrency, cpu, memory, _, _ = facts.T
+    cost = problem.cpu_price[nodes, None] * cpu + problem.memory_price[nodes, None] * memory
+    sets, kept = [np.zeros((1, 0), dtype=np.int64)] * len(nodes), [np.zeros((1, 5))] * len(nodes)
+    for i, alike in enumerate(kinds):
         if alike:
-            cost = problem.cpu_price[here] * cpu + problem.memory_price[here] * memory
             most = {kind: len(c) if problem.keepable[c[0]] else 0 for kind, c in alike.items()}
-            sets = _sets(most, cost, concurrency, worth, better, sets_kept)
-            counts[i] = np.zeros((len(sets), len(ids)), dtype=np.int64)
-            counts[i][:, list(alike)] = sets
-            rows[i] = len(sets)
+            sets[i] = _sets(most, cost[i], concurrency, worth, better, sets_kept)
+            kept[i] = sets[i] @ facts[list(alike)]  # whole numbers: their sums are exact
+    own = np.zeros((len(nodes), 5))
+    np.add.at(own, own_node, facts[own_kind])
+    rows = np.array([len(of_node) for of_node in sets])
     node = np.repeat(np.arange(len(nodes)), rows)
     at = np.array(nodes, dtype=np.int64)[node]
-    kept = np.concatenate(counts)
-    own = np.array([[len(alike.get(kind, ())) for kind in range(len(ids))] for alike in kinds])
-    left = own[node] - kept
+    facts_kept = np.concatenate(kept)
+    concurrency, cpu, memory, _, _ = facts_kept.T
+    _, cpu_left, memory_left, spare, pods_left = (own[node] - facts_kept).T
     return KeptRows(
+        np.cumsum(rows) - rows,
         node,
         at,
-        left @ spare,
-        (kept @ concurrency).astype(np.int64),
-        problem.cpu_price[at] * (kept @ cpu) + problem.memory_price[at] * (kept @ memory),
-        problem.cpu_free[at] + left @ cpu,
-        problem.memory_free[at] + left @ memory,
-        problem.pods_free[at] + left.sum(axis=1),
+        spare,
+        concurrency.astype(np.int64),
+        problem.cpu_price[at] * cpu + problem.memory_price[at] * memory,
+        problem.cpu_free[at] + cpu_left,
+        problem.memory_free[at] + memory_left,
+        problem.pods_free[at] + pods_left,
         kinds,
-        kept,
+        sets,
     )
-
-
-def _better(concurrency: Floats, cpu: Floats, memory: Floats, spare: Floats) -> list[list[bool]]:
-    """Which kind is rather kept than which: as much concurrency, no more held, no less left to resize."""
-
-    def at_most(values: Floats) -> NDArray[np.bool_]:
-        return values[:, None] <= values
-
-    found = at_most(-concurrency) & at_most(cpu) & at_most(memory) & at_most(spare)
-    np.fill_diagonal(found, False)
-    answer: list[list[bool]] = (found & ~(found.T & np.tri(len(found), dtype=bool))).tolist()
-    return answer
 
 
 def _sets(
@@ -97,34 +93,37 @@ def _sets(
     worth: float,
     better: list[list[bool]],
     sets_kept: int,
-) -> list[tuple[int, ...]]:
+) -> Whole:
     """How many of each kind are kept, in every way that makes sense, or in so many ways."""
+    kinds, limits = list(most), list(most.values())
     sets: list[tuple[int, ...]] = [()]
-    kinds = list(most)
     for i, kind in enumerate(kinds):
-        limit = most[kind]
-        # Of this kind none is kept before all of a better one.
-        first = [j for j in range(i) if better[kinds[j]][kind]]
-        later = [j for j in range(i) if better[kind][kinds[j]]]
-        grown = []
-        for before in sets:
-            top = limit if not first or all(before[j] == most[kinds[j]] for j in first) else 0
-            bottom = limit if later and any(before[j] for j in later) else 0
-            grown += [(*before, count) for count in range(top, bottom - 1, -1)]
-        sets = grown
+        added = [(count,) for count in range(limits[i], -1, -1)]
+        sets = [before + count for before in sets for count in added]
+        # Of no kind one is kept before all of a better kind.
+        for j, other in enumerate(kinds[:i]):
+            if better[other][kind]:
+                sets = [s for s in sets if s[j] == limits[j] or not s[i]]
+            elif better[kind][other]:
+                sets = [s for s in sets if s[i] == limits[i] or not s[j]]
         # On the way more are kept: what is best is seen late.
-        if len(sets) > (sets_kept if kind == kinds[-1] else _ON_THE_WAY * sets_kept):
-            counts, so_far = np.array(sets), kinds[: i + 1]
-            chosen = _thinned(counts @ cost[so_far], counts @ concurrency[so_far], worth)[:sets_kept]
-            sets = [sets[j] for j in np.sort(chosen)]
-    return sets
+        if len(sets) > _ON_THE_WAY * sets_kept:
+            so_far = kinds[: i + 1]
+            best = _best(np.array(sets), cost[so_far], concurrency[so_far], worth, sets_kept)
+            sets = [sets[j] for j in best.tolist()]
+    counts = np.array(sets)
+    if len(sets) > sets_kept:
+        counts = counts[_best(counts, cost[kinds], concurrency[kinds], worth, sets_kept)]
+    return counts
 
 
-def _thinned(cost: Floats, concurrency: Floats, worth: float) -> Whole:
-    """The best first: the cheapest set of each concurrency goes before the second cheapest of any."""
-    order = np.lexsort((cost, concurrency))
-    starts = np.flatnonzero(np.diff(concurrency[order], prepend=-1))
+def _best(counts: Whole, cost: Floats, concurrency: Floats, worth: float, sets_kept: int) -> Whole:
+    """The cheapest set of each concurrency goes before the second cheapest of any."""
+    costs, reached = counts @ cost, counts @ concurrency
+    order = np.lexsort((costs, reached))
+    ordered = reached[order]
     rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+    rank[order] = np.arange(len(order)) - np.searchsorted(ordered, ordered)
     rank[[0, -1]] = -1  # all of them and none are always looked at
-    return np.lexsort((cost - worth * concurrency, rank))
+    best: Whole = np.sort(np.lexsort((costs - worth * reached, rank))[:sets_kept])
+    return best

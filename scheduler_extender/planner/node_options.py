@@ -19,8 +19,8 @@ from scheduler_extender.planner.problem import Floats, Problem, Whole
 
 __all__ = ["NodeOptions", "node_options"]
 
-# Numbers in one array: it stays within a core's cache.
-_BLOCK = 200_000
+# Numbers in one array: a few of them stay within a core's cache.
+_BLOCK = 32_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +29,9 @@ class NodeOptions:
     fillings: Fillings
     nodes: Sequence[int]
     rows: KeptRows
+    scaling_s: Floats  # the sum of S_np, by number of new containers and row
     steps: Whole  # the fillings' concurrencies
+    reached: Whole  # q, by step and row
     least: Floats  # the least cost of each step, by step and row
     cost: Floats  # f_n(q), by position in `nodes` and q; q = target stands for all above as well
 
@@ -37,11 +39,10 @@ class NodeOptions:
         """For a chosen q of each node: node, containers kept, sizes added, how many of those are created."""
         rows, fillings, own = self.rows, self.fillings, self.problem.own
         wanted = self.cost[np.arange(len(self.nodes)), concurrency][rows.node]
-        reached = np.minimum(self.steps[:, None] + rows.concurrency, self.cost.shape[1] - 1)
-        row, step = np.nonzero(((self.least == wanted) & (reached == concurrency[rows.node])).T)
-        first = np.unique(rows.node[row], return_index=True)[1]
+        row, step = np.nonzero(((self.least == wanted) & (self.reached == concurrency[rows.node])).T)
+        first = np.searchsorted(rows.node[row], np.arange(len(self.nodes)))
         row, step = row[first], step[first]
-        costs = _priced(self.problem, rows, row, fillings)
+        costs = _priced(self.problem, rows, row, fillings, self.scaling_s)
         costs[fillings.concurrency[:, None] != self.steps[step]] = np.inf
         filling = np.argmin(costs, axis=0)
         spare, pods_left = rows.spare[row], rows.pods_left[row]
@@ -57,13 +58,14 @@ class NodeOptions:
 
 def node_options(problem: Problem, fillings: Fillings, nodes: Sequence[int], rows: KeptRows) -> NodeOptions:
     width = min(problem.target, int(rows.concurrency.max(initial=0) + fillings.concurrency.max())) + 1
-    starts = np.flatnonzero(np.diff(fillings.concurrency, prepend=-1))
-    steps = fillings.concurrency[starts]
+    steps = np.flatnonzero(np.bincount(fillings.concurrency))
+    starts = np.searchsorted(fillings.concurrency, steps)
+    scaling_s = _scaling_s(problem, rows, np.arange(int(fillings.count.max()) + 1)[:, None])
     height = max(_BLOCK // len(fillings.count), 1)
     least = np.concatenate(
         [
             np.minimum.reduceat(
-                _priced(problem, rows, slice(start, start + height), fillings), starts, axis=0
+                _priced(problem, rows, slice(start, start + height), fillings, scaling_s), starts, axis=0
             )
             for start in range(0, len(rows.node), height)
         ],
@@ -73,45 +75,42 @@ def node_options(problem: Problem, fillings: Fillings, nodes: Sequence[int], row
     by_row = np.full((width, len(rows.node)), np.inf)
     by_row[reached, np.arange(len(rows.node))] = least
     by_row[-1] = np.where(reached == width - 1, least, np.inf).min(axis=0)  # several steps may reach it
-    cost = np.minimum.reduceat(by_row, np.flatnonzero(np.diff(rows.node, prepend=-1)), axis=1).T
-    return NodeOptions(problem, fillings, nodes, rows, steps, least, np.ascontiguousarray(cost))
+    cost = np.minimum.reduceat(by_row, rows.starts, axis=1).T
+    f = np.ascontiguousarray(cost)
+    return NodeOptions(problem, fillings, nodes, rows, scaling_s, steps, reached, least, f)
 
 
-def _priced(problem: Problem, rows: KeptRows, some: slice | Whole, fillings: Fillings) -> Floats:
+def _priced(
+    problem: Problem, rows: KeptRows, some: slice | Whole, fillings: Fillings, scaling_s: Floats
+) -> Floats:
     """S + lambda * B by filling and row; infinite where it does not fit."""
     at = rows.at[some]
-    counts = np.arange(int(fillings.count.max()) + 1)[:, None]
-    scaling = _scaling_s(problem, at, rows.spare[some], rows.pods_left[some], counts)
-    costs = scaling[fillings.count]
+    costs: Floats = scaling_s[:, some][fillings.count]
     costs += fillings.cpu[:, None] * problem.cpu_price[at]
     costs += fillings.memory[:, None] * problem.memory_price[at]
     over = fillings.cpu[:, None] > rows.cpu_left[some]
     over |= fillings.memory[:, None] > rows.memory_left[some]
-    costs[over] = np.inf
+    np.putmask(costs, over, np.inf)
     costs[0] = 0.0  # nothing new: what is kept fits as it is, even on a node that is over-committed
     costs += rows.cost[some]
     return costs
 
 
-def _scaling_s(problem: Problem, at: Whole, spare: Floats, pods_left: Floats, counts: Whole) -> Floats:
+def _scaling_s(problem: Problem, rows: KeptRows, counts: Whole) -> Floats:
     """The sum of S_np, eq. (6), of so many new containers. A resize needs no pod slot that is not there."""
-    created = _created(problem, at, spare, pods_left, counts)
+    at = rows.at
+    created = _created(problem, at, rows.spare, rows.pods_left, counts)
     # The i-th creation takes tau * (k_n + i).
     turns_s = problem.tau_create_s[at] * (problem.creating[at] * created + created * (created + 1) / 2)
     total: Floats = (
         turns_s + problem.image_pull_s[at] * created + problem.tau_resize_s[at] * (counts - created)
     )
-    total[(created > 0) & (~problem.accepts[at] | (counts > pods_left))] = np.inf
+    total[(created > 0) & (~problem.accepts[at] | (counts > rows.pods_left))] = np.inf
     return total
 
 
 def _created(problem: Problem, at: Whole, spare: Floats, pods_left: Floats, counts: Whole) -> Floats:
     """Of so many new containers: those that cannot be had by resizing, or are sooner created."""
-    tau_s = problem.tau_create_s[at]
-    saved_s = problem.tau_resize_s[at] - problem.image_pull_s[at]
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        sooner = np.ceil(saved_s / tau_s - problem.creating[at]) - 1
-    sooner = np.where(tau_s > 0, np.maximum(sooner, 0.0), np.where(saved_s > 0, np.inf, 0.0))
-    sooner = np.where(problem.accepts[at] & (counts <= pods_left), sooner, 0.0)
-    created: Floats = np.maximum(counts - spare, np.minimum(counts, sooner)).astype(float)
+    sooner = np.where(counts <= pods_left, problem.sooner_created[at], 0.0)
+    created: Floats = np.maximum(counts - spare, np.minimum(counts, sooner))
     return created

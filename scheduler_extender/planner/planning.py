@@ -54,20 +54,14 @@ def _better(problem: Problem, first: greedy.Outcome) -> Choice:
     nodes = _nodes_that_matter(problem, first)
     if not nodes:
         return first.choice
-    at = np.array(nodes, dtype=np.int64)
-    cpu, memory = problem.cpu_free[at], problem.memory_free[at]
-    for i, node in enumerate(nodes):
-        for container in problem.own.get(node, ()):
-            cpu[i] += problem.containers[container].size.cpu_millicores
-            memory[i] += problem.containers[container].size.memory_bytes
+    rows = kept_rows(problem, nodes, first.last_cost, _SETS_KEPT_SHORT if first.short else _SETS_KEPT)
     worth_filling = fillings(
         problem.sizes,
         _depth(problem, first, nodes),
         problem.target,
-        int(cpu.max(initial=0)),
-        int(memory.max(initial=0)),
+        int(rows.cpu_left.max(initial=0)),
+        int(rows.memory_left.max(initial=0)),
     )
-    rows = kept_rows(problem, nodes, first.last_cost, _SETS_KEPT_SHORT if first.short else _SETS_KEPT)
     options = node_options(problem, worth_filling, nodes, rows)
     return _choice(problem, options)
 
@@ -97,25 +91,16 @@ def _depth(problem: Problem, first: greedy.Outcome, nodes: Sequence[int]) -> int
     slots = max(max(int(problem.pods_free[at]), 0) + len(problem.own.get(at, ())) for at in nodes)
     if first.short:
         return slots
-    created = Counter(node for node, _ in first.choice.created)
+    new = Counter(node for node, _ in first.choice.created)
     worth = _DEARER * first.last_cost
-    new = (created[at] + _better_resized(problem, at, worth) for at in nodes)
-    return min(max(new) + _DEEPER, slots)
-
-
-def _better_resized(problem: Problem, at: int, worth: float) -> int:
-    """How many of the node's containers are worth more with another size."""
-    resizable = [c for c in problem.own.get(at, ()) if problem.resizable[c]]
-    if not resizable:
-        return 0
-    cpu_price, memory_price = float(problem.cpu_price[at]), float(problem.memory_price[at])
-
-    def value(size: Size) -> float:
-        return worth * size.concurrency - cpu_price * size.cpu_millicores - memory_price * size.memory_bytes
-
-    resized = max(map(value, problem.sizes)) - float(problem.tau_resize_s[at])
-    as_they_are = (value(problem.containers[c].size) if problem.keepable[c] else 0.0 for c in resizable)
-    return sum(resized > max(as_it_is, 0.0) for as_it_is in as_they_are)
+    # Containers that are worth more with another size are new as well.
+    values = worth * np.array([size.concurrency for size in problem.sizes]) - problem.prices(nodes)
+    resized = (values.max(axis=1) - problem.tau_resize_s[nodes]).tolist()
+    for at, best, value in zip(nodes, resized, values.tolist(), strict=True):
+        for c in problem.own.get(at, ()):
+            as_it_is = max(value[problem.size_of[c]], 0.0) if problem.keepable[c] else 0.0
+            new[at] += problem.resizable[c] and best > as_it_is
+    return min(max(new.values(), default=0) + _DEEPER, slots)
 
 
 def _choice(problem: Problem, options: NodeOptions) -> Choice:
@@ -128,9 +113,9 @@ def _choice(problem: Problem, options: NodeOptions) -> Choice:
         added = list(sizes)
         # A container of a size that is wanted anyway is kept rather than another resized to it.
         for container in list(spare):
-            size = problem.containers[container].size
-            if problem.keepable[container] and (i := problem.sizes.index(size)) in added:
-                added.remove(i)
+            size = problem.size_of[container]
+            if problem.keepable[container] and size in added:
+                added.remove(size)
                 spare.remove(container)
                 kept.append(container)
         # The largest are had by resizing the largest that are there: soonest, and least to drain.

@@ -51,7 +51,9 @@ class Problem:
     containers: tuple[Container, ...]  # that can stay, as they are or resized; alike ones are neighbours
     gone: tuple[Container, ...]  # can neither be kept nor resized
     own: Mapping[int, tuple[int, ...]]  # containers by node
-    keepable: tuple[bool, ...]  # by container
+    known_sizes: tuple[Size, ...]  # those that are offered, then those that only containers have
+    size_of: tuple[int, ...]  # by container, in known_sizes
+    keepable: tuple[bool, ...]
     resizable: tuple[bool, ...]
     target: int
     weights: Weights
@@ -67,10 +69,18 @@ class Problem:
     memory_beta: Floats  # eq. (8)
     cpu_price: Floats  # lambda * beta of a millicore
     memory_price: Floats  # lambda * beta of a byte
+    sooner_created: Floats  # how many containers are created in less time than one is resized
 
     @property
     def price_weight(self) -> float:
         return max(self.weights.price_weight, _LEAST_PRICE_WEIGHT)
+
+    def prices(self, nodes: Sequence[int] | slice) -> Floats:
+        """lambda * B_np, by node and size."""
+        cpu = np.array([size.cpu_millicores for size in self.sizes], dtype=float)
+        memory = np.array([size.memory_bytes for size in self.sizes], dtype=float)
+        found: Floats = self.cpu_price[nodes, None] * cpu + self.memory_price[nodes, None] * memory
+        return found
 
 
 def prepare(
@@ -82,7 +92,8 @@ def prepare(
 ) -> Problem:
     """ValueError names what is wrong with the input."""
     _check(sizes, nodes, containers, target, weights)
-    offered = frozenset(sizes)
+    offered = sorted(sizes, key=_order)
+    known = {size: i for i, size in enumerate(offered)}
     listed = sorted(nodes, key=attrgetter("name"))
     index = {node.name: i for i, node in enumerate(listed)}
     strange = sorted({c.node for c in containers} - index.keys())
@@ -92,21 +103,29 @@ def prepare(
         return weights.in_place and container.resizable and index[container.node] < len(listed)
 
     in_order = sorted(containers, key=lambda c: (c.node, _order(c.size), not c.resizable, c.pod))
-    stay = tuple(c for c in in_order if c.size in offered or moves(c))
-    gone = tuple(c for c in in_order if not (c.size in offered or moves(c)))
+    stay: list[Container] = []
+    gone: list[Container] = []
+    size_of: list[int] = []
     own: dict[int, tuple[int, ...]] = {}
-    for i, container in enumerate(stay):
-        at = index[container.node]
-        own[at] = (*own.get(at, ()), i)
+    for container in in_order:
+        size = known.setdefault(container.size, len(known))
+        if size < len(offered) or moves(container):
+            at = index[container.node]
+            own[at] = (*own.get(at, ()), len(stay))
+            stay.append(container)
+            size_of.append(size)
+        else:
+            gone.append(container)
 
     columns = np.zeros((len(_COLUMNS), len(index)))
     for column, name in zip(columns, _COLUMNS, strict=True):
         column[: len(listed)] = list(map(attrgetter(name), listed))
-    cpu, memory, cpu_free, memory_free, pods_free, creating, tau_create, tau_resize, pull, accepts = columns
-    _check_seconds(listed, tau_create[: len(listed)], tau_resize[: len(listed)], pull[: len(listed)])
-    cpu_beta = _betas(cpu_free, cpu, weights.price_swing)
-    memory_beta = _betas(memory_free, memory, weights.price_swing)
-    cpu_beta[len(listed) :] = memory_beta[len(listed) :] = 1.0
+    capacity, free, seconds = columns[:2], columns[2:4], columns[6:9]
+    cpu_free, memory_free, pods_free, creating, tau_create, tau_resize, pull, accepts = columns[2:]
+    _check_seconds(listed, seconds)
+    betas = _betas(free, capacity, weights.price_swing)
+    betas[:, len(listed) :] = 1.0
+    cpu_beta, memory_beta = betas
     for container in gone:
         at = index[container.node]
         cpu_free[at] += container.size.cpu_millicores
@@ -114,13 +133,15 @@ def prepare(
         pods_free[at] += 1
     price_weight = max(weights.price_weight, _LEAST_PRICE_WEIGHT)
     return Problem(
-        sizes=tuple(sorted(sizes, key=_order)),
+        sizes=tuple(offered),
         nodes=tuple(listed),
         names=tuple(index),
-        containers=stay,
-        gone=gone,
+        containers=tuple(stay),
+        gone=tuple(gone),
         own=own,
-        keepable=tuple(c.size in offered for c in stay),
+        known_sizes=tuple(known),
+        size_of=tuple(size_of),
+        keepable=tuple(size < len(offered) for size in size_of),
         resizable=tuple(moves(c) for c in stay),
         target=target,
         weights=weights,
@@ -136,6 +157,7 @@ def prepare(
         memory_beta=memory_beta,
         cpu_price=price_weight * cpu_beta / CORE_MILLICORES,
         memory_price=price_weight * memory_beta / GIB,
+        sooner_created=np.where(accepts, _sooner_created(tau_create, creating, tau_resize - pull), 0.0),
     )
 
 
@@ -178,8 +200,15 @@ def _check(
         raise ValueError(f"price_swing: {weights.price_swing} is not within 0..1")
 
 
-def _check_seconds(nodes: Sequence[Node], *columns: Floats) -> None:
-    for i in np.flatnonzero(~np.all([(column >= 0) & (column < np.inf) for column in columns], axis=0)):
+def _sooner_created(tau_s: Floats, creating: Floats, resize_s: Floats) -> Floats:
+    """i with tau * (k_n + i) < `resize_s`, which is a resize less the pull of the image."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        sooner = np.ceil(resize_s / tau_s - creating) - 1
+    return np.where(tau_s > 0, np.maximum(sooner, 0.0), np.where(resize_s > 0, np.inf, 0.0))
+
+
+def _check_seconds(nodes: Sequence[Node], seconds: Floats) -> None:
+    for i in np.flatnonzero(~((seconds >= 0) & (seconds < np.inf)).all(axis=0)):
         node = nodes[int(i)]
         raise ValueError(
             f"node {node.name!r}: tau_create_s {node.tau_create_s}, tau_resize_s {node.tau_resize_s}, "
