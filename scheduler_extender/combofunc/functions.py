@@ -12,12 +12,13 @@ from typing import Any, Literal
 import structlog
 
 from scheduler_extender.combofunc import status
-from scheduler_extender.combofunc.decision import REFUSED_FOR_S, Decision, Memory, decide
+from scheduler_extender.combofunc.decision import Decision, decide
 from scheduler_extender.combofunc.metrics import ComboFuncMetrics
 from scheduler_extender.combofunc.question import shape_of
 from scheduler_extender.combofunc.report import elsewhere, ready_concurrency, report, turned
 from scheduler_extender.combofunc.settings import Settings
 from scheduler_extender.combofunc.spec import ComboFunc, SpecError, TargetFrom, read
+from scheduler_extender.combofunc.standing import REFUSED_FOR_S, Memory
 from scheduler_extender.function_pods.actions import Create, Release, Resize
 from scheduler_extender.function_pods.actuator import Done
 from scheduler_extender.function_pods.cluster import Cluster

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scheduler_extender.combofunc.decision import Decision, Memory, decide
+from scheduler_extender.combofunc.decision import Decision, decide
 from scheduler_extender.combofunc.settings import Settings
 from scheduler_extender.combofunc.spec import ComboFunc, read
+from scheduler_extender.combofunc.standing import Memory
 from scheduler_extender.function_pods.actuator import carry_out
 from scheduler_extender.function_pods.cluster import Cluster
 from scheduler_extender.function_pods.pod import FunctionPod
