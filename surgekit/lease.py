@@ -75,8 +75,8 @@ class Lease:
             if error.code != 404:
                 raise
             body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": self._name}}
+            self.term += 1  # before the write: its answer may be lost
             self._kube.create(self._path, body | {"spec": self._spec({})})
-            self.term += 1
             self._renewed_s = now_s
             return True
         spec = lease.get("spec") or {}
@@ -89,8 +89,8 @@ class Lease:
             self._renewed_s = -float("inf")
             return False
         # The resourceVersion that was read goes back: of two that try at once, one gets 409 Conflict.
-        self._kube.replace(f"{self._path}/{self._name}", lease | {"spec": self._spec(spec)})
         self.term += holder != self._identity
+        self._kube.replace(f"{self._path}/{self._name}", lease | {"spec": self._spec(spec)})
         self._renewed_s = now_s
         return True
 

@@ -86,7 +86,8 @@ def decide(
             return replace(idle, memory=memory, why=why, again_in_s=memory.not_before_s - now_s)
         memory = replace(memory, stuck=memory.stuck + 1 if stuck else memory.stuck)
     if function.mode is Mode.SHADOW or memory.assignment is None:
-        return replace(idle, memory=memory, why=why)
+        look_s = next_look_s(function, memory, counted, now_s)
+        return replace(idle, memory=memory, why=why, again_in_s=look_s)
     steps = _steps(function, memory.assignment, counted, cluster, settings, bool(memory.trouble), now_s)
     if not steps.waiting and not stuck:
         # What failed was done all the same (only its answer was lost), or is not wanted any more.

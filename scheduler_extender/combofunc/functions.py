@@ -106,6 +106,7 @@ class ComboFuncs:
         if any(other.short for other in self._known.values() if other is not known):
             function = replace(function, keep_warm_s=0.0)  # what nobody needs is room for who is short
         target, no_data = self._target(function, known)
+        known.short = known.short and not function.paused
         was_short = known.short
         began_s = time.perf_counter()
         decision = decide(
@@ -183,6 +184,7 @@ class ComboFuncs:
         self, obj: Json, known: _Known, pods: Sequence[FunctionPod], error: SpecError, now_s: float
     ) -> Work:
         metadata = obj["metadata"]
+        known.short = False
         before = (obj.get("status") or {}) | known.written
         patch = status.invalid_status(obj | {"status": before}, error, now_s)
         path = f"/apis/surgekit.dev/v1alpha1/namespaces/{metadata['namespace']}/combofuncs/{metadata['name']}"
@@ -214,8 +216,9 @@ class ComboFuncs:
         if not decision.why:
             return None
         plan, failure, usable = decision.memory.plan, decision.memory.failure, decision.memory.usable
-        enforced = function.mode is Mode.ENFORCE
-        known.short = bool(enforced and plan and plan.shortage and usable and usable.holds)
+        # Of what fits no node at all, nobody has the room.
+        fits = bool(plan and plan.shortage and usable and (usable.holds or plan.concurrency))
+        known.short = fits and function.mode is Mode.ENFORCE
         outcome = "failed" if failure or plan is None else "shortage" if plan.shortage else "planned"
         self._metrics.plans.labels(outcome).inc()
         self._metrics.plan_seconds.observe(seconds)

@@ -76,8 +76,10 @@ class InPlaceDeployments:
             # What was refused may be wanted no more.
             known.refused, known.failure, known.retry_at_s = frozenset(), "", 0.0
         deferred_before_s = now_s - self._deferred_s - deployment.drain_s
-        if not deployment.paused:
-            known.overdue = rollout.overdue(deployment, pods, known.overdue, deferred_before_s)
+        last = known.overdue
+        known.overdue = (
+            "" if deployment.paused else rollout.overdue(deployment, pods, last, deferred_before_s)
+        )
         there = rollout.counts(deployment, pods, known.overdue)
         replaced = known.refused | {known.overdue}
         steps = rollout.next_steps(deployment, pods, replaced, lambda name: body_of(deployment, name), now_s)

@@ -5,12 +5,13 @@ what a plan would remove stays for a while, as small as it can be made in place,
 The paper leaves open what happens on the way down; removing at once, as eq. (11) alone would, leaves little
 that could grow.
 
-Who wants nothing gets nothing: at a target of 0 all go. And this never costs time now: where a plan without
-these containers' room would have to create more, or fall short, they go.
+Who wants nothing gets nothing: at a target of 0 all go. So they do where a plan without their room would have
+to create more, or later, or would fall short, and where it needed somebody again whose time is over.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -42,10 +43,16 @@ def plan_keeping_warm(
     first = rest = planner(sizes, nodes, containers, target, weights)
     listed = {node.name for node in nodes}
 
+    def over(container: Container) -> bool:
+        return idle_since.get(container.pod, now_s) + keep_s <= now_s
+
     def held_as(container: Container) -> Size | None:
-        if not target or not container.resizable or idle_since.get(container.pod, now_s) + keep_s <= now_s:
+        if not target or over(container):
             return None
-        return _smallest(container, sizes, weights.in_place and container.node in listed)
+        if not container.resizable and container.pod not in idle_since:
+            return None  # on its way: not waited for; only who is being made smaller is
+        moves = weights.in_place and container.resizable and container.node in listed
+        return _smallest(container, sizes, moves)
 
     held: dict[Container, Size] = {}
     chosen: tuple[Plan, dict[Container, Size]] | None = None
@@ -57,7 +64,9 @@ def plan_keeping_warm(
         others = [c for c in containers if c not in held]
         missing = max(target - sum(size.concurrency for size in held.values()), 0)
         rest = planner(sizes, _holding(nodes, held), others, missing, weights)
-        if rest.shortage > first.shortage or len(rest.created) > len(first.created):
+        later = len(rest.created) > len(first.created) or _last_s(rest, nodes) > _last_s(first, nodes)
+        renewed = not {c for c in first.removed if over(c)}.issubset(rest.removed)
+        if later or renewed or rest.shortage > first.shortage:
             break
         chosen = rest, dict(held)
     plan, warm = first, dict[Container, Size]()
@@ -67,6 +76,19 @@ def plan_keeping_warm(
     # Who goes and is still there when the next plan is made has had its time.
     going = {c.pod: idle_since[c.pod] for c in plan.removed if c.pod in idle_since}
     return plan, going | {c.pod: idle_since.get(c.pod, now_s) for c in warm}
+
+
+def _last_s(plan: Plan, nodes: Sequence[Node]) -> float:
+    """When the last creation is done, by eq. (6)."""
+    created = Counter(creation.node for creation in plan.created)
+    return max(
+        (
+            n.tau_create_s * (n.creating + created[n.name]) + n.image_pull_s
+            for n in nodes
+            if n.name in created
+        ),
+        default=0.0,
+    )
 
 
 def _smallest(container: Container, sizes: Sequence[Size], in_place: bool) -> Size | None:

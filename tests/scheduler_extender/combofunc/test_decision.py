@@ -370,3 +370,14 @@ def test_another_replica_keeps_warm_from_its_own_beginning_on() -> None:
     assert len(function.sizes) == 3
     function.run(5)
     assert function.ready == 8
+
+
+def test_what_is_being_made_smaller_is_kept_when_the_target_falls_on() -> None:
+    function = in_world()
+    function.wants(24, keepWarm="60s")
+    function.run(5)
+    function.wants(9, keepWarm="60s")
+    function.run(0.2)  # their resizes are under way
+    function.wants(8, keepWarm="60s")
+    function.run(5)
+    assert len(function.sizes) == 3

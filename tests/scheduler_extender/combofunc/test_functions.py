@@ -19,7 +19,7 @@ from scheduler_extender.function_pods.pod_table import PodTable
 from scheduler_extender.planner import planning
 from scheduler_extender.sources import read_node, read_pod, read_speed
 from surgekit.events import Events
-from tests.scheduler_extender.combofunc.function_in_world import combofunc
+from tests.scheduler_extender.combofunc.function_in_world import SIZES, combofunc
 from tests.scheduler_extender.function_pods.world import World, node
 
 Json = dict[str, Any]
@@ -252,3 +252,40 @@ def test_what_is_kept_warm_makes_way_for_another_function_that_is_short() -> Non
     gone = {action.pod for action in seen.look().actions if isinstance(action, Drain)}
     assert gone == set(seen.status["plan"]["removed"]) != set()
     assert "kept warm" not in " ".join(seen.status["plan"]["reasons"])
+
+
+def short_one(**spec: Any) -> Json:
+    obj = combofunc(1000, **spec)
+    obj["metadata"] |= {"name": "other", "uid": "other"}
+    return obj
+
+
+@pytest.mark.parametrize(
+    ("spec", "presses"),
+    [
+        ({}, True),
+        ({"sizes": [*SIZES, {"name": "vast", "cpu": "512", "memory": "1Gi", "concurrency": 9}]}, True),
+        ({"sizes": [{"name": "vast", "cpu": "512", "memory": "1Gi", "concurrency": 9}]}, False),
+        ({"mode": "shadow"}, False),
+    ],
+)
+def test_who_is_short_of_room_that_others_have(spec: Json, presses: bool) -> None:
+    seen = Seen(combofunc(8))
+    seen.functions.objects["other"] = short_one(**spec)
+    work = seen.functions.look("other", seen.world.now_s)
+    assert work is not None
+    assert work.concerns_all is presses
+
+
+@pytest.mark.parametrize("change", [{"paused": True}, {"sizes": []}])
+def test_who_wants_nothing_any_more_is_not_short(change: Json) -> None:
+    """Or nobody would keep anything warm for as long as it stays so."""
+    seen = Seen(combofunc(8))
+    seen.functions.objects["other"] = short_one()
+    seen.functions.look("other", seen.world.now_s)
+    seen.functions.objects["other"]["spec"] |= change
+    seen.functions.look("other", seen.world.now_s)
+    seen.functions.objects["other"] = short_one()
+    again = seen.functions.look("other", seen.world.now_s + 60)
+    assert again is not None
+    assert again.concerns_all, "short anew"

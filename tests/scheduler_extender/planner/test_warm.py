@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler_extender.planner import planning
-from scheduler_extender.planner.model import Container, Plan, Weights
+from scheduler_extender.planner.model import Container, Plan, Size, Weights
 from scheduler_extender.planner.random_problems import RandomProblem
 from scheduler_extender.planner.verifier import violations
 from scheduler_extender.planner.warm import plan_keeping_warm
@@ -103,9 +105,22 @@ def test_it_goes_where_its_room_is_needed() -> None:
     assert idle == {}
 
 
+def ready_s(plan: Plan, problem: RandomProblem) -> float:
+    """When the last that is created is there."""
+    by_name, turn = {node.name: node for node in problem.nodes}, Counter[str]()
+    found = [0.0]
+    for creation in plan.created:
+        at = by_name[creation.node]
+        turn[at.name] += 1
+        found.append(at.tau_create_s * (at.creating + turn[at.name]) + at.image_pull_s)
+    return max(found)
+
+
 @settings(max_examples=300, deadline=None)
 @given(problems(), st.sets(st.integers(0, 5)), st.sampled_from([0.0, 30.0, 60.0]))
-def test_it_is_a_plan_that_costs_no_time(problem: RandomProblem, idle: set[int], now_s: float) -> None:
+def test_it_is_a_plan_that_creates_no_more_and_no_later(
+    problem: RandomProblem, idle: set[int], now_s: float
+) -> None:
     question = (problem.sizes, problem.nodes, problem.containers, problem.target, problem.weights)
     alone = planning.plan(*question)
     before = {f"pod-{i}": 0.0 for i in idle}
@@ -113,18 +128,63 @@ def test_it_is_a_plan_that_costs_no_time(problem: RandomProblem, idle: set[int],
     assert violations(plan, *question) == []
     assert plan.shortage <= alone.shortage
     assert len(plan.created) <= len(alone.created)
+    assert ready_s(plan, problem) <= ready_s(alone, problem)
     removed = {c.pod for c in plan.removed}
     assert all(since_s == before.get(pod, now_s) for pod, since_s in after.items())
     assert all(since_s + KEEP_S > now_s for pod, since_s in after.items() if pod not in removed)
     assert keeping_warm(problem, keep_s=0.0)[0] == alone
 
 
-@settings(max_examples=100, deadline=None)
+def carried_out(problem: RandomProblem, plan: Plan) -> RandomProblem:
+    """The cluster once the plan is done."""
+    freed: Counter[tuple[str, str]] = Counter()
+
+    def moved(at: str, size: Size, sign: int, pods: int = 1) -> None:
+        freed[at, "cpu"] += sign * size.cpu_millicores
+        freed[at, "memory"] += sign * size.memory_bytes
+        freed[at, "pods"] += sign * pods
+
+    for container in plan.removed:
+        moved(container.node, container.size, 1)
+    for resize in plan.resized:
+        moved(resize.container.node, resize.container.size, 1, pods=0)
+        moved(resize.container.node, resize.to, -1, pods=0)
+    for creation in plan.created:
+        moved(creation.node, creation.size, -1)
+    nodes = tuple(
+        replace(
+            node,
+            cpu_free_millicores=node.cpu_free_millicores + freed[node.name, "cpu"],
+            memory_free_bytes=node.memory_free_bytes + freed[node.name, "memory"],
+            pods_free=node.pods_free + freed[node.name, "pods"],
+        )
+        for node in problem.nodes
+    )
+    there = (
+        *plan.kept,
+        *(replace(r.container, size=r.to) for r in plan.resized),
+        *(Container(f"new-{i}-{c.node}", c.node, c.size) for i, c in enumerate(plan.created)),
+    )
+    return replace(problem, nodes=nodes, containers=there)
+
+
+@settings(max_examples=300, deadline=None)
 @given(problems())
-def test_in_the_end_it_is_the_plan_without(problem: RandomProblem) -> None:
-    """All that is idle goes in time: nothing is kept for ever by being renewed."""
-    idle: dict[str, float] = {}
-    for now_s in (0.0, KEEP_S, 2 * KEEP_S, 3 * KEEP_S, 4 * KEEP_S):
+def test_nothing_is_kept_warm_for_ever(problem: RandomProblem) -> None:
+    """Plan after plan, each when somebody's time is over: in a few it is over for all."""
+    idle, now_s = dict[str, float](), 0.0
+    for _ in range(7):
         plan, idle = keeping_warm(problem, idle, now_s=now_s)
-    alone = planning.plan(problem.sizes, problem.nodes, problem.containers, problem.target, problem.weights)
-    assert plan.concurrency == alone.concurrency or idle
+        problem = carried_out(problem, plan)
+        warm = [idle[c.pod] for c in problem.containers if c.pod in idle]
+        if not warm:
+            return
+        now_s = min(warm) + KEEP_S
+    raise AssertionError(f"still warm: {idle}")
+
+
+def test_who_is_being_made_smaller_is_kept_as_it_becomes() -> None:
+    small = running(SMALL, SMALL, on="b", resizable=False)
+    plan, idle = keeping_warm(asked(running(LARGE) + small, 8), {"pod-b-0": 0.0}, now_s=1.0)
+    assert [c.pod for c in plan.removed] == ["pod-b-1"], "which was not idle before: it is on its way"
+    assert idle == {"pod-b-0": 0.0}
