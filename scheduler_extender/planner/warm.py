@@ -41,7 +41,8 @@ def plan_keeping_warm(
     `idle_since`: as it was after the plan before.
     """
     first = rest = planner(sizes, nodes, containers, target, weights)
-    listed = {node.name for node in nodes}
+    # On a node that is over-committed nothing is new, not even a smaller container.
+    roomy = {n.name for n in nodes if n.cpu_free_millicores >= 0 and n.memory_free_bytes >= 0}
 
     def over(container: Container) -> bool:
         return idle_since.get(container.pod, now_s) + keep_s <= now_s
@@ -51,7 +52,7 @@ def plan_keeping_warm(
             return None
         if not container.resizable and container.pod not in idle_since:
             return None  # on its way: not waited for; only who is being made smaller is
-        moves = weights.in_place and container.resizable and container.node in listed
+        moves = weights.in_place and container.resizable and container.node in roomy
         return _smallest(container, sizes, moves)
 
     held: dict[Container, Size] = {}

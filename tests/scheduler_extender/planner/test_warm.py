@@ -135,8 +135,8 @@ def test_it_is_a_plan_that_creates_no_more_and_no_later(
     assert keeping_warm(problem, keep_s=0.0)[0] == alone
 
 
-def carried_out(problem: RandomProblem, plan: Plan) -> RandomProblem:
-    """The cluster once the plan is done."""
+def carried_out(problem: RandomProblem, plan: Plan, pods: str) -> RandomProblem:
+    """The cluster once the plan is done; `pods`: what names of new ones begin with."""
     freed: Counter[tuple[str, str]] = Counter()
 
     def moved(at: str, size: Size, sign: int, pods: int = 1) -> None:
@@ -163,9 +163,17 @@ def carried_out(problem: RandomProblem, plan: Plan) -> RandomProblem:
     there = (
         *plan.kept,
         *(replace(r.container, size=r.to) for r in plan.resized),
-        *(Container(f"new-{i}-{c.node}", c.node, c.size) for i, c in enumerate(plan.created)),
+        *(Container(f"{pods}-{i}", c.node, c.size) for i, c in enumerate(plan.created)),
     )
     return replace(problem, nodes=nodes, containers=there)
+
+
+def test_on_an_overcommitted_node_nothing_is_made_smaller() -> None:
+    old = Container("old", "a", Size("old", 300, 512 * MIB, 2))
+    over = node(memory_free_bytes=-512 * MIB)
+    problem = RandomProblem("by hand", SIZES, (over, node("b")), (old, *running(LARGE, on="b")), 8, Weights())
+    plan, idle = keeping_warm(problem)
+    assert ([c.pod for c in plan.removed], plan.resized, idle) == (["old"], (), {})
 
 
 @settings(max_examples=300, deadline=None)
@@ -173,9 +181,9 @@ def carried_out(problem: RandomProblem, plan: Plan) -> RandomProblem:
 def test_nothing_is_kept_warm_for_ever(problem: RandomProblem) -> None:
     """Plan after plan, each when somebody's time is over: in a few it is over for all."""
     idle, now_s = dict[str, float](), 0.0
-    for _ in range(7):
+    for plans in range(7):
         plan, idle = keeping_warm(problem, idle, now_s=now_s)
-        problem = carried_out(problem, plan)
+        problem = carried_out(problem, plan, f"new-{plans}")
         warm = [idle[c.pod] for c in problem.containers if c.pod in idle]
         if not warm:
             return
