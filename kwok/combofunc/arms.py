@@ -48,16 +48,16 @@ class Choice:
 
 
 Choices = Mapping[str, Choice]  # by function
-_ALL_SIZES = max(len(f.sizes) for f in FUNCTIONS.values()) - 1
+_LAST_STEP = max(len(f.sizes) for f in FUNCTIONS.values()) - 1
 
 
 def candidates(arm: str) -> list[Choice]:
     """What a sweep tries, for all functions alike."""
     if arm == NO_INPLACE:
-        return [Choice(_ALL_SIZES, keep_s=keep_s) for keep_s in KEPT_S]
+        return [Choice(_LAST_STEP, keep_s=keep_s) for keep_s in KEPT_S]
     if arm == AUTOPILOT:
-        return [Choice(step, shrink) for step in range(2, _ALL_SIZES + 1) for shrink in (True, False)]
-    return [Choice(step) for step in range(_ALL_SIZES + 1)]
+        return [Choice(step, shrink) for step in range(2, _LAST_STEP + 1) for shrink in (True, False)]
+    return [Choice(step) for step in range(_LAST_STEP + 1)]
 
 
 def beside(arm: str, choice: Choice, sizes: int) -> list[Choice]:

@@ -18,7 +18,7 @@ from kwok.combofunc.arms import AS_SHIPPED_S, NO_INPLACE, RANDOM_FIT, STOCK, Cho
 from kwok.combofunc.baselines import Autopilot, RandomFit, Window
 from kwok.combofunc.live_view import FUNCTION, LiveView
 from kwok.combofunc.model import Create, Remove
-from kwok.combofunc.workload import MIB, Function, Size
+from kwok.combofunc.workload import Function, Size
 from kwok.pods import pod
 from surgekit.kube import ApiError, Kube
 
@@ -88,14 +88,13 @@ class _ComboFunc:
             self._kube.patch(f"{self._path}/{name}", {"spec": {"targetConcurrency": target}})
             return
         self._made = True
-        sizes = [{"name": s.name, "concurrency": s.concurrency, **_amounts(s)} for s in self._function.sizes]
         body = {
             "apiVersion": "surgekit.dev/v1alpha1",
             "kind": "ComboFunc",
             "metadata": {"name": name},
             "spec": {
                 "template": _template(self._function, self._function.sizes[0]),
-                "sizes": sizes,
+                "sizes": [size.offered for size in self._function.sizes],
                 "targetConcurrency": target,
                 "drain": "0s",  # pods of the other arms go at once as well
                 "mode": "enforce",
@@ -175,7 +174,7 @@ class _BoundPods:
 
 
 def _template(function: Function, size: Size) -> Json:
-    amounts = _amounts(size)
+    amounts = size.amounts
     made = pod(function.name, amounts["cpu"], amounts["memory"], image=f"registry.example/{function.name}:1")
     return {"metadata": {"labels": {FUNCTION: function.name}}, "spec": made["spec"]}
 
@@ -193,12 +192,8 @@ def _replicated(function: Function, size: Size, replicas: int) -> Json:
     }
 
 
-def _amounts(size: Size) -> dict[str, str]:
-    return {"cpu": f"{size.cpu_millicores}m", "memory": f"{size.memory_bytes // MIB}Mi"}
-
-
 def _resize(kube: Kube, name: str, size: Size) -> None:
-    containers = [{"name": "app", "resources": {"requests": _amounts(size)}}]
+    containers = [{"name": "app", "resources": {"requests": size.amounts}}]
     _unless_gone(
         lambda: kube.patch(f"{_PODS}/{name}/resize", {"spec": {"containers": containers}}, _STRATEGIC)
     )

@@ -18,7 +18,7 @@ from typing import Any
 from kwok import parts
 from kwok.combofunc.scale_figures import Found, figures, not_as_planned
 from kwok.combofunc.scale_record import Change, Record
-from kwok.combofunc.workload import FUNCTIONS, MIB, Function
+from kwok.combofunc.workload import FUNCTIONS, Function
 from kwok.errors import LabError
 from kwok.lab import Lab
 from kwok.pods import pod, wait_for_account
@@ -193,22 +193,13 @@ def _name(index: int) -> str:
 def _combofunc(plan: Plan, index: int) -> Json:
     function = plan.function(index)
     template = pod(function.name, "0", "0", image=f"registry.example/{function.name}:1")
-    sizes = [
-        {
-            "name": size.name,
-            "cpu": f"{size.cpu_millicores}m",
-            "memory": f"{size.memory_bytes // MIB}Mi",
-            "concurrency": size.concurrency,
-        }
-        for size in function.sizes
-    ]
     return {
         "apiVersion": "surgekit.dev/v1alpha1",
         "kind": "ComboFunc",
         "metadata": {"name": _name(index)},
         "spec": {
             "template": {"spec": template["spec"]},
-            "sizes": sizes,
+            "sizes": [size.offered for size in function.sizes],
             "targetConcurrency": plan.first_target(index),
             "drain": f"{_DRAIN_S:g}s",
             "keepWarm": f"{plan.keep_warm_s:g}s",

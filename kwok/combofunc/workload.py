@@ -51,6 +51,16 @@ class Size:
     memory_bytes: int
     concurrency: int
 
+    @property
+    def amounts(self) -> dict[str, str]:
+        """As Kubernetes writes them."""
+        return {"cpu": f"{self.cpu_millicores}m", "memory": f"{self.memory_bytes // MIB}Mi"}
+
+    @property
+    def offered(self) -> dict[str, str | int]:
+        """As one of a ComboFunc's `sizes`."""
+        return {"name": self.name, "concurrency": self.concurrency, **self.amounts}
+
 
 @dataclass(frozen=True)
 class Function:

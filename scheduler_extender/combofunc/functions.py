@@ -217,8 +217,8 @@ class ComboFuncs:
             return None
         plan, failure, usable = decision.memory.plan, decision.memory.failure, decision.memory.usable
         # Of what fits no node at all, nobody has the room.
-        fits = bool(plan and plan.shortage and usable and (usable.holds or plan.concurrency))
-        known.short = fits and function.mode is Mode.ENFORCE
+        lacks_room = bool(plan and plan.shortage and usable and (usable.holds or plan.concurrency))
+        known.short = lacks_room and function.mode is Mode.ENFORCE
         outcome = "failed" if failure or plan is None else "shortage" if plan.shortage else "planned"
         self._metrics.plans.labels(outcome).inc()
         self._metrics.plan_seconds.observe(seconds)

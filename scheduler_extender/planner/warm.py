@@ -55,6 +55,7 @@ def plan_keeping_warm(
         moves = weights.in_place and container.resizable and container.node in roomy
         return _smallest(container, sizes, moves)
 
+    had_their_time = {c for c in first.removed if over(c)}
     held: dict[Container, Size] = {}
     chosen: tuple[Plan, dict[Container, Size]] | None = None
     for _ in range(_ROUNDS):
@@ -66,7 +67,7 @@ def plan_keeping_warm(
         missing = max(target - sum(size.concurrency for size in held.values()), 0)
         rest = planner(sizes, _holding(nodes, held), others, missing, weights)
         later = len(rest.created) > len(first.created) or _last_s(rest, nodes) > _last_s(first, nodes)
-        renewed = not {c for c in first.removed if over(c)}.issubset(rest.removed)
+        renewed = not had_their_time.issubset(rest.removed)
         if later or renewed or rest.shortage > first.shortage:
             break
         chosen = rest, dict(held)

@@ -37,7 +37,7 @@ def keeping_warm(
 ) -> tuple[Plan, dict[str, float]]:
     return plan_keeping_warm(
         planning.plan,
-        *(problem.sizes, problem.nodes, problem.containers, problem.target, problem.weights),
+        *problem.arguments,
         *(idle_since or {}, keep_s, now_s),
     )
 
@@ -121,7 +121,7 @@ def ready_s(plan: Plan, problem: RandomProblem) -> float:
 def test_it_is_a_plan_that_creates_no_more_and_no_later(
     problem: RandomProblem, idle: set[int], now_s: float
 ) -> None:
-    question = (problem.sizes, problem.nodes, problem.containers, problem.target, problem.weights)
+    question = problem.arguments
     alone = planning.plan(*question)
     before = {f"pod-{i}": 0.0 for i in idle}
     plan, after = keeping_warm(problem, before, now_s=now_s)
