@@ -130,3 +130,26 @@ def test_an_unreachable_server_does_not_end_it(server: OneObject) -> None:
         time.sleep(0.05)
     assert a.held
     a.stop()
+
+
+def test_a_takeover_whose_answer_is_lost_is_a_new_term(
+    server: OneObject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = time.monotonic()
+    a, b = lease(server, "a"), lease(server, "b")
+    a.attempt(now_s)
+    b.attempt(now_s)
+    assert b.attempt(now_s + 16.0)
+    a.attempt(now_s + 16.0)
+    written = server.replace
+
+    def lost(path: str, body: dict[str, Any]) -> dict[str, Any]:
+        written(path, body)
+        raise KubeUnreachable("timed out")
+
+    monkeypatch.setattr(server, "replace", lost)
+    with pytest.raises(KubeUnreachable):
+        a.attempt(now_s + 32.0)
+    monkeypatch.undo()
+    assert a.attempt(now_s + 33.0)
+    assert a.term == 2, "another has led between"

@@ -381,3 +381,17 @@ def test_what_is_being_made_smaller_is_kept_when_the_target_falls_on() -> None:
     function.wants(8, keepWarm="60s")
     function.run(5)
     assert len(function.sizes) == 3
+
+
+def test_in_shadow_too_a_plan_says_when_what_is_kept_warm_goes() -> None:
+    function = in_world()
+    function.wants(24, keepWarm="10s")
+    function.run(5)
+    function.wants(8, keepWarm="10s", mode="shadow")
+    decision = function.look()
+    assert decision.memory.plan is not None
+    assert (len(decision.memory.plan.removed), decision.again_in_s) == (0, 10.0)
+    function.world.tick(decision.again_in_s)
+    decision = function.look()
+    assert decision.memory.plan is not None
+    assert (len(decision.memory.plan.removed), len(function.sizes)) == (2, 3)

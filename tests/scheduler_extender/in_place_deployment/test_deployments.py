@@ -46,8 +46,14 @@ class Seen:
         if work.status:
             self.deployments.objects[UID]["status"] = work.status[1]["status"]
         self.deployments.came_of(UID, [carry_out(self.world, "shop", a) for a in work.actions], "")
+        return self._said("Ready")
+
+    def resized(self) -> str:
+        return self._said("Resized")
+
+    def _said(self, kind: str) -> str:
         conditions = self.deployments.objects[UID]["status"]["conditions"]
-        (said,) = [f"{c['reason']}: {c['message']}" for c in conditions if c["type"] == "Ready"]
+        (said,) = [f"{c['reason']}: {c['message']}" for c in conditions if c["type"] == kind]
         return said
 
     def after(self, seconds: float) -> str:
@@ -101,3 +107,16 @@ def test_a_new_spec_starts_without_the_failures_of_the_old_one() -> None:
     assert web.after(0.5).startswith("Failing")
     web.wants(2, spec_of(1))
     assert web.look().startswith("Progressing: 0 of 1")
+
+
+def test_while_paused_nobody_is_said_to_be_replaced() -> None:
+    web = Seen(2, cpu="1")
+    web.look()
+    web.after(2)
+    web.wants(2, spec_of(2, cpu="600m"))
+    web.look()
+    web.after(50)
+    assert web.resized().startswith("Replacing: 1 waited too long for room on its node and is replaced")
+    web.wants(3, spec_of(2, cpu="600m") | {"paused": True})
+    web.look()
+    assert web.resized() == "Deferred: 2 wait for room on their node, which the kubelet tries again"
