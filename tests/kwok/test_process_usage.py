@@ -11,7 +11,7 @@ from kwok.process_usage import usage
 def test_usage_of_a_process_and_what_it_started() -> None:
     busy = "import os, time; os.fork(); s = time.process_time()\nwhile time.process_time() < s + .1: pass\n"
     child = subprocess.Popen(
-        [sys.executable, "-c", busy + "print('x', flush=True); os.read(0, 1)"],
+        [sys.executable, "-c", busy + "os.write(1, b'x\\n'); os.read(0, 1)"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     with child:
