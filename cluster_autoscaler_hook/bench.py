@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from cluster_autoscaler_hook import problem_file, random_problems, secondary
-from cluster_autoscaler_hook.model import Problem, Solution
+from cluster_autoscaler_hook.model import InvalidProblem, Problem, Solution
 from cluster_autoscaler_hook.solver import solve
 from cluster_autoscaler_hook.variant import Variant
 from cluster_autoscaler_hook.verifier import VerificationError
@@ -47,27 +47,20 @@ class Deadlines:
 
 def recorded_set(name: str, directory: Path) -> list[BenchProblem]:
     """`paper80` or `scalability`: the problem files with their recorded figures."""
+    figures = ("cost", "lower_bound", "best_known_bound", "seconds")
     if name == "paper80":
-        return [
-            BenchProblem(
-                row["scenario"],
-                problem_file.load(directory / name / f"{row['scenario']}.json", _SFMPL[name]),
-                float(row["cost"]),
-                max(float(row["lower_bound"]), float(row["best_known_bound"])),
-                float(row["seconds"]),
-            )
-            for row in _rows(directory / name / "reference.csv")
-        ]
-    return [
-        BenchProblem(
-            row["file"],
-            problem_file.load(directory / name / row["file"], _SFMPL[name]),
-            _number(row["published_cost"]),
-            _number(row["published_lower_bound"]) or 0.0,
-            _number(row["published_seconds"]),
-        )
-        for row in _rows(directory / name / "published.csv")
-    ]
+        rows = _rows(directory / name / "reference.csv", ("scenario", *figures))
+        files = [(row["scenario"], f"{row['scenario']}.json") for row in rows]
+    else:
+        figures = ("published_cost", "published_lower_bound", "published_lower_bound", "published_seconds")
+        rows = _rows(directory / name / "published.csv", ("file", *figures))
+        files = [(row["file"], row["file"]) for row in rows]
+    found = []
+    for (title, file), row in zip(files, rows, strict=True):
+        cost, bound, known, seconds = (_number(row, column) for column in figures)
+        problem = problem_file.load(directory / name / file, _SFMPL[name])
+        found.append(BenchProblem(title, problem, cost, max(bound or 0.0, known or 0.0), seconds))
+    return found
 
 
 def random_set(name: str, count: int, seed: int) -> list[BenchProblem]:
@@ -198,11 +191,21 @@ def _ratio(ours: float, theirs: float) -> float | None:
     return ours / theirs if theirs else None
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+def _rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
+    try:
+        with path.open(newline="") as file:
+            rows = csv.DictReader(file)
+            missing = [column for column in columns if column not in (rows.fieldnames or ())]
+            if missing:
+                raise InvalidProblem(f"{path}: column {missing[0]!r} is missing")
+            return list(rows)
+    except OSError as error:
+        raise InvalidProblem(f"{path}: {error.strerror}") from error
 
 
-def _number(text: str) -> float | None:
+def _number(row: dict[str, str], column: str) -> float | None:
     """None for a figure that the authors' program did not reach."""
-    return float(text) if text else None
+    try:
+        return float(row[column]) if row[column] else None
+    except ValueError as error:
+        raise InvalidProblem(f"{column} is {row[column]!r} in {row}, it must be a number") from error

@@ -5,6 +5,8 @@
     cpusPerCore: 2             # Kubernetes CPUs in one physical core: 2 with hyperthreads, else 1
     classes:
     - {class: m5.large, family: c5_m5_r5, cores: 1, memoryGiB: 8, price: 0.107}
+    sample: true               # prices nobody stands for: good for plans, not for renting
+A class may have `labels` that its nodes will carry, for pods that select by them.
 
 A catalogue is wholly good or refused: every error names the class, the field and the value, and nothing is
 priced with half a file.
@@ -16,7 +18,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -27,8 +29,8 @@ __all__ = ["Catalogue", "CatalogueEntry", "CatalogueError", "from_csv", "load", 
 
 # A month of cloud bills: 365 * 24 / 12 hours.
 _HOURS = {"hour": 1.0, "second": 1 / 3600, "month": 730.0}
-_KEYS = {"currency", "priceUnit", "cpusPerCore", "classes"}
-_CLASS_KEYS = {"class", "family", "cores", "memoryGiB", "price"}
+_KEYS = {"currency", "priceUnit", "cpusPerCore", "classes", "sample"}
+_CLASS_KEYS = {"class", "family", "cores", "memoryGiB", "price", "labels"}
 # The paper's table has physical cores; these AWS families run two hyperthreads on each.
 _CSV_CPUS_PER_CORE = 2.0
 
@@ -44,6 +46,7 @@ class CatalogueEntry:
     cores: float  # physical cores
     memory_gib: float
     price_per_hour: float
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Catalogue:
     currency: str
     cpus_per_core: float
     entries: Mapping[str, CatalogueEntry]
+    sample: bool = False
 
 
 def load(path: Path) -> Catalogue:
@@ -73,12 +77,16 @@ def parse(text: str | bytes, origin: str = "catalogue") -> Catalogue:
     classes = content.get("classes")
     if not isinstance(classes, list) or not classes:
         raise CatalogueError(f"{origin}: classes is {classes!r}, expected a list of at least one class")
-    return _catalogue(
+    sample = content.get("sample", False)
+    if not isinstance(sample, bool):
+        raise CatalogueError(f"{origin}: sample is {sample!r}, expected true or false")
+    found = _catalogue(
         origin,
         currency,
         cpus_per_core,
         (_entry(f"{origin}: classes[{i}]", row, _HOURS[unit]) for i, row in enumerate(classes)),
     )
+    return replace(found, sample=sample)
 
 
 def from_csv(path: Path, currency: str = "USD", cpus_per_core: float = _CSV_CPUS_PER_CORE) -> Catalogue:
@@ -133,7 +141,17 @@ def _entry(where: str, row: Any, hours: float) -> CatalogueEntry:
         _number(where, row, "cores"),
         _number(where, row, "memoryGiB"),
         _number(where, row, "price") / hours,
+        _labels(where, row),
     )
+
+
+def _labels(where: str, row: dict[Any, Any]) -> Mapping[str, str]:
+    labels = row.get("labels") or {}
+    if not isinstance(labels, dict) or not all(
+        isinstance(key, str) and isinstance(value, str) for key, value in labels.items()
+    ):
+        raise CatalogueError(f"{where}: labels is {labels!r}, expected names and values, both in quotes")
+    return MappingProxyType(labels)
 
 
 def _only(where: str, content: dict[Any, Any], known: set[str]) -> None:

@@ -53,14 +53,10 @@ def lower_bound(problem: Problem) -> float:
     for app, container, c in pairs:
         per_price = c.price_per_hour * app.workload / container.performance
         core_share = container.cores / c.cores * per_price
-        memory_share = _least_memory(container) / c.memory_gib * per_price
+        memory_share = container.least_memory_gib / c.memory_gib * per_price
         cores[app.name] = min(core_share, cores.get(app.name, math.inf))
         memory[app.name] = min(memory_share, memory.get(app.name, math.inf))
     return max(sum(cores.values()), sum(memory.values())) * (1 - TOLERANCE)
-
-
-def _least_memory(container: Container) -> float:
-    return min(size / level for level, size in zip(container.levels, container.memory_gib, strict=True))
 
 
 def _first_fit(problem: Problem, order: Sequence[InstanceClass], priority: str) -> Solution:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import highspy
 import numpy as np
@@ -40,6 +41,14 @@ class Outcome:
     time_limit_reached: bool
 
 
+class _Column(NamedTuple):
+    cost: float
+    upper: float
+    rows: Sequence[int]
+    coefficients: Sequence[float]
+    integer: bool
+
+
 class LinearProgram:
     """Minimise; rows first, then columns, which may be added between solves.
 
@@ -52,10 +61,13 @@ class LinearProgram:
         for option, value in (_QUIET | {"random_seed": seed} | (_SMALL if small else {})).items():
             self._highs.setOptionValue(option, value)
         self._integer = False
-        empty_i, empty_f = np.array([], dtype=np.int32), np.array([], dtype=float)
-        for lower, upper in zip(row_lower, row_upper, strict=True):
-            self._highs.addRow(lower, upper, 0, empty_i, empty_f)
+        rows = len(row_lower)
+        self._highs.addRows(
+            rows, np.array(row_lower, dtype=float), np.array(row_upper, dtype=float),
+            0, np.zeros(rows, dtype=np.int32), np.zeros(0, dtype=np.int32), np.zeros(0),
+        )  # fmt: skip
         self.columns = 0
+        self._waiting: list[_Column] = []
 
     def add(
         self,
@@ -66,24 +78,47 @@ class LinearProgram:
         upper: float = math.inf,
         integer: bool = False,
     ) -> None:
-        index, value = np.array(rows, dtype=np.int32), np.array(coefficients, dtype=float)
-        self._highs.addCol(cost, 0.0, upper, len(index), index, value)
-        if integer:
-            self._highs.changeColIntegrality(self.columns, highspy.HighsVarType.kInteger)
-            self._integer = True
+        self._waiting.append(_Column(cost, upper, rows, coefficients, integer))
         self.columns += 1
 
+    def _add_waiting(self) -> None:
+        """All columns added since the last solve at once: one by one they take longer than many a solve."""
+        columns, self._waiting = self._waiting, []
+        if not columns:
+            return
+        lengths = [len(column.rows) for column in columns]
+        starts = np.concatenate(([0], np.cumsum(lengths[:-1]))).astype(np.int32)
+        self._highs.addCols(
+            len(columns),
+            np.array([column.cost for column in columns], dtype=float),
+            np.zeros(len(columns)),
+            np.array([column.upper for column in columns], dtype=float),
+            sum(lengths),
+            starts,
+            np.array([row for column in columns for row in column.rows], dtype=np.int32),
+            np.array([value for column in columns for value in column.coefficients], dtype=float),
+        )
+        first = self.columns - len(columns)
+        whole = np.array([first + k for k, column in enumerate(columns) if column.integer], dtype=np.int32)
+        if len(whole):
+            kinds = np.full(len(whole), int(highspy.HighsVarType.kInteger), dtype=np.uint8)
+            self._highs.changeColsIntegrality(len(whole), whole, kinds)
+            self._integer = True
+
     def set_costs(self, costs: NDArray[np.float64]) -> None:
+        self._add_waiting()
         self._highs.changeColsCost(self.columns, np.arange(self.columns, dtype=np.int32), costs)
 
     def start_from(self, values: NDArray[np.float64]) -> None:
         """A solution to improve on."""
+        self._add_waiting()
         solution = highspy.HighsSolution()
         solution.col_value = list(values)
         self._highs.setSolution(solution)
 
     def solve(self, seconds: float, gap: float = 1e-6, nodes: int | None = None) -> Outcome:
         """`gap` (relative; 0 means proven optimal) and `nodes` end the search of an integer program."""
+        self._add_waiting()
         self._highs.setOptionValue("time_limit", self._highs.getRunTime() + max(seconds, 0.0))
         if self._integer:
             self._highs.setOptionValue("mip_rel_gap", gap)

@@ -2,15 +2,17 @@
 
 A `Problem` is apps with a workload, instance classes with a price, and for every (app, root family) the
 app's minimum-size container there. A solution is nodes of some classes, each with a number of
-minimum-size containers per app: `aggregate` (Algorithm 2) says which containers really run, and so how
+minimum-size containers per app: `Container.aggregation` says which containers really run, and so how
 much memory they take.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+
+from cluster_autoscaler_hook.aggregation import Aggregation
 
 __all__ = [
     "TOLERANCE",
@@ -23,7 +25,6 @@ __all__ = [
     "Node",
     "Problem",
     "Solution",
-    "aggregate",
 ]
 
 # What fits exactly fits: sizes are decimal fractions, so sums of them are compared with this much room,
@@ -64,7 +65,7 @@ class App:
     max_per_node: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Container:
     """C_0,a,i, the minimum-size container of an app in a family, and how it aggregates.
 
@@ -77,24 +78,14 @@ class Container:
     levels: tuple[int, ...]
     memory_gib: tuple[float, ...]
 
-    def memory_of(self, count: int) -> float:
-        """Memory of `count` minimum-size containers on one node, aggregated. Not monotone: 8 can need
-        less than 7."""
-        total = 0.0
-        for level, memory in zip(reversed(self.levels), reversed(self.memory_gib), strict=True):
-            of_level, count = divmod(count, level)
-            total += of_level * memory
-        return total
+    @cached_property
+    def aggregation(self) -> Aggregation:
+        return Aggregation(self.levels, self.memory_gib)
 
-
-def aggregate(levels: Iterable[int], count: int) -> dict[int, int]:
-    """Algorithm 2: the largest level as often as possible, then the next; level -> containers."""
-    containers = {}
-    for level in sorted(levels, reverse=True):
-        of_level, count = divmod(count, level)
-        if of_level:
-            containers[level] = of_level
-    return containers
+    @cached_property
+    def least_memory_gib(self) -> float:
+        """Of one minimum-size container, aggregated at the thriftiest level."""
+        return min(memory / level for level, memory in zip(self.levels, self.memory_gib, strict=True))
 
 
 @dataclass(frozen=True)

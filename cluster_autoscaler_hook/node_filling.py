@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
-from cluster_autoscaler_hook.model import TOLERANCE, App, Container, InstanceClass, Node, aggregate
+from cluster_autoscaler_hook.model import TOLERANCE, App, Container, InstanceClass, Node
 
 __all__ = ["FillingNode"]
 
@@ -31,26 +31,25 @@ class FillingNode:
         """The largest number up to `most` of minimum-size containers that can come in addition; with
         `instance_class`, if the node were of that class. Scanned downwards: memory after aggregation is
         not monotone, 8 more can fit where 7 do not."""
-        node_class = instance_class or self.instance_class
+        node_class, aggregation = instance_class or self.instance_class, container.aggregation
         have = self.counts.get(app.name, 0)
         if container.cores > 0:
             free = node_class.cores * _ROOM - self.cores
-            most = min(most, math.floor(free / container.cores))
+            most = math.floor(min(most, free / container.cores))
         if app.max_per_node is not None:
             most = min(most, app.max_per_node - have)
         if most < 1:
             return 0
-        memory = node_class.memory_gib * _ROOM - self.memory_gib + container.memory_of(have)
-        least = min(size / level for level, size in zip(container.levels, container.memory_gib, strict=True))
-        if least > 0:
-            most = min(most, math.floor(memory / least * _ROOM) - have)
+        memory = node_class.memory_gib * _ROOM - self.memory_gib + aggregation.memory_of(have)
+        if container.least_memory_gib > 0:
+            most = math.floor(min(most, memory / container.least_memory_gib * _ROOM - have))
         containers = None
         if node_class.max_containers is not None:
-            containers = node_class.max_containers - self.running + _running(container, have)
+            containers = node_class.max_containers - self.running + aggregation.running(have)
             most = min(most, containers * container.levels[-1] - have)
         for count in range(most, 0, -1):
-            if container.memory_of(have + count) <= memory and (
-                containers is None or _running(container, have + count) <= containers
+            if aggregation.memory_of(have + count) <= memory and (
+                containers is None or aggregation.running(have + count) <= containers
             ):
                 return count
         return 0
@@ -58,10 +57,10 @@ class FillingNode:
     def add(self, app: App, container: Container, count: int) -> None:
         if count == 0:
             return
-        have = self.counts.get(app.name, 0)
+        have, aggregation = self.counts.get(app.name, 0), container.aggregation
         self.cores += count * container.cores
-        self.memory_gib += container.memory_of(have + count) - container.memory_of(have)
-        self.running += _running(container, have + count) - _running(container, have)
+        self.memory_gib += aggregation.memory_of(have + count) - aggregation.memory_of(have)
+        self.running += aggregation.running(have + count) - aggregation.running(have)
         self.counts[app.name] = have + count
 
     def fill(self, app: App, container: Container, most: int) -> int:
@@ -76,7 +75,3 @@ class FillingNode:
 
     def frozen(self) -> Node:
         return Node(self.instance_class.name, dict(self.counts))
-
-
-def _running(container: Container, count: int) -> int:
-    return sum(aggregate(container.levels, count).values())

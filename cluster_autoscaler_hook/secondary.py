@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from statistics import fmean
 
-from cluster_autoscaler_hook.model import TOLERANCE, Allocation, Node, Problem, aggregate
+from cluster_autoscaler_hook.model import TOLERANCE, Allocation, Node, Problem
 
 __all__ = ["containers_on", "fault_tolerance", "isolation", "load_balance", "node_recycling"]
 
@@ -47,7 +47,7 @@ def containers_on(problem: Problem, node: Node) -> dict[tuple[str, int], int]:
     return {
         (name, level): number
         for name, count in node.containers.items()
-        for level, number in aggregate(problem.containers[name, family].levels, count).items()
+        for level, number in problem.containers[name, family].aggregation.containers(count).items()
     }
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 
 from cluster_autoscaler_hook.model import (
     TOLERANCE,
@@ -30,15 +31,21 @@ def validate(problem: Problem) -> None:
         _check_class(instance_class)
     for (app_name, family), container in problem.containers.items():
         _check_container(f"container of app {app_name!r} in family {family!r}", container)
+    families: dict[str, list[tuple[str, Container]]] = defaultdict(list)
+    for (app_name, family), container in problem.containers.items():
+        families[app_name].append((family, container))
+    classes: dict[str, list[InstanceClass]] = defaultdict(list)
+    for instance_class in problem.classes:
+        classes[instance_class.family].append(instance_class)
     for app in problem.apps:
         _check_app(app)
         if app.workload > 0:
-            _check_feasible(problem, app)
+            _check_feasible(app, families[app.name], classes)
 
 
 def fits(container: Container, instance_class: InstanceClass) -> bool:
     """Whether one minimum-size container fits an empty node."""
-    room = 1 + TOLERANCE
+    room = 1 + TOLERANCE / 2  # as much as the solvers allow
     return (
         container.cores <= instance_class.cores * room
         and container.memory_gib[0] <= instance_class.memory_gib * room
@@ -68,6 +75,10 @@ def _check_container(where: str, container: Container) -> None:
         raise InvalidProblem(f"{where}: aggregation levels are {container.levels}, they must start with 1")
     if list(container.levels) != sorted(set(container.levels)):
         raise InvalidProblem(f"{where}: aggregation levels are {container.levels}, they must ascend")
+    if container.levels[-1] > MAX_CONTAINERS:
+        raise InvalidProblem(
+            f"{where}: aggregation level {container.levels[-1]} is more than {MAX_CONTAINERS:,} containers"
+        )
     if len(container.memory_gib) != len(container.levels):
         raise InvalidProblem(
             f"{where}: {len(container.memory_gib)} memory sizes, {len(container.levels)} aggregation levels"
@@ -87,10 +98,10 @@ def _check_app(app: App) -> None:
         raise InvalidProblem(f"{where}: max_per_node is {app.max_per_node}, it must be at least 1")
 
 
-def _check_feasible(problem: Problem, app: App) -> None:
-    families = [(family, c) for (name, family), c in problem.containers.items() if name == app.name]
-    classes = {family: [c for c in problem.classes if c.family == family] for family, _ in families}
-    if not any(classes.values()):
+def _check_feasible(
+    app: App, families: list[tuple[str, Container]], classes: Mapping[str, list[InstanceClass]]
+) -> None:
+    if not any(classes[family] for family, _ in families):
         named = ", ".join(repr(family) for family, _ in families) or "none"
         raise InfeasibleProblem(
             f"app {app.name!r} fits nowhere: it runs in families {named}; no instance class is of these"

@@ -1,5 +1,6 @@
-"""Is an allocation an answer? Written against the problem's statement alone, sharing no arithmetic with
-the solvers: every answer passes here before it leaves."""
+"""Is an allocation an answer? Written against the problem's statement alone, with sums of its own, in
+fractions: every answer passes here before it leaves. Which containers run on a node is taken as part of the
+answer, and checked like the rest of it."""
 
 from __future__ import annotations
 
@@ -42,11 +43,12 @@ def violations(problem: Problem, allocation: Allocation) -> list[str]:
                 found.append(f"{where}: {count} containers of {app_name!r}, at most {limit} may share a node")
             served[app_name] += count * Fraction(container.performance)
             cores += count * Fraction(container.cores)
-            left = count
-            for level, level_memory in sorted(zip(container.levels, container.memory_gib, strict=True))[::-1]:
-                memory += (left // level) * Fraction(level_memory)
-                running += left // level
-                left %= level
+            as_containers = container.aggregation.containers(count)
+            if sum(level * number for level, number in as_containers.items()) != count:
+                found.append(f"{where}: {count} containers of {app_name!r} do not run as {as_containers}")
+            sizes = dict(zip(container.levels, container.memory_gib, strict=True))
+            memory += sum(number * Fraction(sizes[level]) for level, number in as_containers.items())
+            running += sum(as_containers.values())
         found += _over(where, "cores", cores, instance_class.cores)
         found += _over(where, "GiB", memory, instance_class.memory_gib)
         if instance_class.max_containers is not None and running > instance_class.max_containers:

@@ -16,7 +16,7 @@ import numpy as np
 from cluster_autoscaler_hook.best.filling import Filled, even_performance, fill_classes
 from cluster_autoscaler_hook.best.greedy import cover, still_needed
 from cluster_autoscaler_hook.best.knapsack import Knapsack
-from cluster_autoscaler_hook.best.tables import Floats, Pattern, Tables
+from cluster_autoscaler_hook.best.tables import Floats, Ints, Pattern, Tables
 from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.linear_program import LinearProgram
 
@@ -79,7 +79,10 @@ def best_mix(
                 knapsacks[i] = Knapsack(tables, i, master.needed)
             worths = mix.worth[:, None] * master.performance
             found, _ = knapsacks[i].solve(worths, deadline.left_s(), KNAPSACK_GAP, KNAPSACK_NODES)
-            if found is not None and _worth_of(tables, found, worths) > tables.price[i] * (1 + KNAPSACK_GAP):
+            needed = master.needed
+            if found is not None and _worth_of(tables, found, worths, needed) > tables.price[i] * (
+                1 + KNAPSACK_GAP
+            ):
                 master.add(found)
         if len(master.patterns) == before:
             return mix
@@ -96,11 +99,13 @@ class _Master:
         self.performance = even_performance(tables, need, self.needed)
         self._wanted = np.flatnonzero(need > 0)
         self._row_of = {int(a): row for row, a in enumerate(self._wanted)}
-        self._program = LinearProgram(list(need[self._wanted]), [math.inf] * len(self._wanted))
+        # In shares of the need: HiGHS takes what is far below 1 for nothing.
+        self._need = need
+        self._program = LinearProgram([1.0] * len(self._wanted), [math.inf] * len(self._wanted))
         self._leaving_out = DEAR * guess[self._wanted] * need[self._wanted]
         self._left_out = np.zeros(0, dtype=bool)
-        for row, a in enumerate(self._wanted):
-            self._program.add(float(self._leaving_out[row]), [row], [float(need[a])])
+        for row in range(len(self._wanted)):
+            self._program.add(float(self._leaving_out[row]), [row], [1.0])
         self.patterns: dict[Pattern, None] = {}
         for pattern in pool:
             self.add(pattern)
@@ -111,7 +116,7 @@ class _Master:
             return
         self.patterns[pattern] = None
         family = self._tables.class_family[pattern.class_index]
-        served = [n * float(self.performance[a, family]) for a, n in inside]
+        served = [min(n * float(self.performance[a, family] / self._need[a]), 1.0) for a, n in inside]
         rows = [self._row_of[a] for a, _ in inside]
         self._program.add(float(self._tables.price[pattern.class_index]), rows, served)
 
@@ -120,7 +125,7 @@ class _Master:
         if outcome.duals is None or outcome.values is None:
             return None
         worth = np.zeros(len(self._tables.apps))
-        worth[self._wanted] = np.maximum(outcome.duals, 0.0)
+        worth[self._wanted] = np.maximum(outcome.duals, 0.0) / self._need[self._wanted]
         self._left_out = outcome.values[: len(self._wanted)] > 1e-9
         return Mix(list(self.patterns), outcome.values[len(self._wanted) :], worth, outcome.objective)
 
@@ -129,7 +134,7 @@ class _Master:
         before = len(self.patterns)
         filled = self._filled(priced)
         worths = (worth[:, None] * self.performance).T[self._tables.class_family]
-        gain = (filled.counts * worths).sum(axis=1)
+        gain = (filled.useful() * worths).sum(axis=1)
         for promising in np.flatnonzero(gain > self._tables.price * (1 + PROMISE)):
             self.add(filled.pattern(int(promising)))
         return len(self.patterns) > before
@@ -151,9 +156,9 @@ class _Master:
         return fill_classes(self._tables, worths, self.needed, self._random)
 
 
-def _worth_of(tables: Tables, pattern: Pattern, worths: Floats) -> float:
+def _worth_of(tables: Tables, pattern: Pattern, worths: Floats, needed: Ints) -> float:
     family = tables.class_family[pattern.class_index]
-    return float(sum(worths[a, family] * n for a, n in pattern.counts))
+    return float(sum(worths[a, family] * min(n, needed[a, family]) for a, n in pattern.counts))
 
 
 def dive(
@@ -176,10 +181,10 @@ def dive(
         guess = np.maximum(mix.worth, guess / 2)  # a dual can be 0
         following = None
         if len(chosen) > before:  # what is left of a pattern can need more memory than the whole
-            kept = _clip(tables, _cheapest_for_their_worth(tables, mix), need)
+            kept = _clip(tables, _cheapest_for_their_worth(tables, mix, need), need)
             following = best_mix(tables, need, kept, guess, rounds, deadline)
         if following is None:
-            rest = cover(tables, guess, need, np.random.default_rng(1), dear - tables.cost(chosen))
+            rest = cover(tables, guess, need, np.random.default_rng(1), deadline, dear - tables.cost(chosen))
             return None if rest is None else chosen + rest
         mix = following
 
@@ -202,9 +207,10 @@ def _as_needed(tables: Tables, pattern: Pattern, times: int, need: Floats) -> li
     return _clip(tables, [pattern], need)
 
 
-def _cheapest_for_their_worth(tables: Tables, mix: Mix) -> list[Pattern]:
+def _cheapest_for_their_worth(tables: Tables, mix: Mix, need: Floats) -> list[Pattern]:
     worths = mix.worth[:, None] * tables.performance
-    excess = [tables.price[p.class_index] - _worth_of(tables, p, worths) for p in mix.patterns]
+    needed = tables.needed(need)
+    excess = [tables.price[p.class_index] - _worth_of(tables, p, worths, needed) for p in mix.patterns]
     return [mix.patterns[k] for k in np.lexsort((excess, -mix.amounts))[:KEPT]]
 
 
@@ -217,7 +223,7 @@ def best_whole(
     for pattern in patterns:
         family = tables.class_family[pattern.class_index]
         apps = [a for a, _ in pattern.counts]
-        served = [n * tables.performance[a, family] for a, n in pattern.counts]
+        served = [min(n * tables.performance[a, family], 1.0) for a, n in pattern.counts]
         program.add(float(tables.price[pattern.class_index]), apps, served, integer=True)
     program.start_from(np.array([known.count(pattern) for pattern in patterns], dtype=float))
     outcome = program.solve(seconds, 1e-4, nodes)
@@ -228,12 +234,15 @@ def best_whole(
 
 
 def _clip(tables: Tables, pool: list[Pattern], need: Floats) -> list[Pattern]:
-    """The pool without containers that nobody needs any more."""
+    """The pool without containers that are no longer needed, unless they save memory."""
     needed = tables.needed(need)
     clipped: dict[Pattern, None] = {}
     for pattern in pool:
         family = tables.class_family[pattern.class_index]
-        counts = tuple((a, min(n, int(needed[a, family]))) for a, n in pattern.counts if needed[a, family])
-        if counts and tables.holds(pattern.class_index, dict(counts)):
-            clipped[Pattern(pattern.class_index, counts)] = None
+        counts = {a: n for a, n in pattern.counts if needed[a, family]}
+        if counts and tables.holds(pattern.class_index, counts):
+            less = {a: min(n, int(needed[a, family])) for a, n in counts.items()}
+            if tables.holds(pattern.class_index, less):
+                counts = less
+            clipped[Pattern(pattern.class_index, tuple(counts.items()))] = None
     return list(clipped)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -12,22 +13,24 @@ from cluster_autoscaler_hook.best.tables import Pattern, Tables
 __all__ = ["join", "spread"]
 
 
+# How often a join asks whether a node would hold one more of the nodes to be joined.
+TRIES = 20_000
+
+
 def join(tables: Tables, patterns: list[Pattern]) -> list[Pattern]:
     """Replace several nodes of a family by one that holds all they hold and costs no more, unless an app
     with a wish would then lose more with one node than it wishes."""
-    alike: dict[tuple[int, int], list[Pattern]] = defaultdict(list)
+    alike: dict[tuple[int, int], Counter[Pattern]] = defaultdict(Counter)
     for pattern in patterns:
-        alike[_kind(tables, pattern.class_index)].append(pattern)
+        alike[_kind(tables, pattern.class_index)][pattern] += 1
     targets: dict[tuple[int, int], list[int]] = defaultdict(list)
     for i in np.argsort(-tables.capacity[:, 0], kind="stable"):
         targets[_kind(tables, int(i))].append(int(i))
-    joined: list[Pattern] = []
-    for kind, members in alike.items():
-        left = members
+    tries = iter(range(TRIES))
+    for kind, nodes in alike.items():
         for target in targets[kind]:
-            left = _join_into(tables, left, target)
-        joined += left
-    return joined
+            _join_into(tables, nodes, target, tries)
+    return [pattern for nodes in alike.values() for pattern in nodes.elements()]
 
 
 def _kind(tables: Tables, class_index: int) -> tuple[int, int]:
@@ -36,34 +39,46 @@ def _kind(tables: Tables, class_index: int) -> tuple[int, int]:
     return int(tables.class_family[class_index]), round(math.log2(float(memory / cores)))
 
 
-def _join_into(tables: Tables, patterns: list[Pattern], target: int) -> list[Pattern]:
-    """As many nodes of the target class as smaller ones add up to, largest first."""
-    by_class: dict[int, list[Pattern]] = defaultdict(list)
-    for pattern in patterns:
-        by_class[pattern.class_index].append(pattern)
-    smaller = [i for i in by_class if tables.capacity[i, 0] < tables.capacity[target, 0]]
-    smaller.sort(key=lambda i: -tables.capacity[i, 0])
-    while True:
-        parts, left = list[Pattern](), float(tables.capacity[target, 0])
-        for i in smaller:
-            cores = float(tables.capacity[i, 0])
-            times = min(int((left + 1e-9) / cores), len(by_class[i]))
-            parts += by_class[i][-times:] if times else []
-            left -= times * cores
-        counts: Counter[int] = Counter()
-        for pattern in parts:
-            counts.update(dict(pattern.counts))
-        whole = Pattern(target, tuple(sorted(counts.items())))
-        if (
-            len(parts) < 2
-            or tables.cost(parts) < tables.price[target] * (1 - 1e-9)
-            or not tables.holds(target, counts)
-            or _breaks_wish(tables, whole)
-        ):
-            return [pattern for members in by_class.values() for pattern in members]
-        for pattern in parts:
-            by_class[pattern.class_index].pop()
-        by_class[target].append(whole)
+def _join_into(tables: Tables, nodes: Counter[Pattern], target: int, tries: Iterator[int]) -> None:
+    """As many nodes of the target class as smaller ones add up to, largest first. A node that finds no others
+    to be joined with stays, and the rest go on."""
+    cores = tables.capacity[:, 0]
+    smaller = [pattern for pattern in nodes if cores[pattern.class_index] < cores[target]]
+    smaller.sort(key=lambda pattern: -cores[pattern.class_index])
+    for position, first in enumerate(smaller):
+        while nodes[first]:
+            parts, whole = _parts(tables, nodes, smaller[position:], target, tries)
+            price = sum(n * float(tables.price[part.class_index]) for part, n in parts.items())
+            if parts.total() < 2 or price < tables.price[target] * (1 - 1e-9):
+                break
+            times = min(nodes[part] // n for part, n in parts.items())
+            for part, n in parts.items():
+                nodes[part] -= times * n
+            nodes[whole] += times
+
+
+def _parts(
+    tables: Tables, nodes: Counter[Pattern], candidates: list[Pattern], target: int, tries: Iterator[int]
+) -> tuple[Counter[Pattern], Pattern]:
+    """The first candidate, what one node of the target class holds beside it, and that node."""
+    parts: Counter[Pattern] = Counter()
+    counts: dict[int, int] = {}
+    whole = Pattern(target, ())
+    left = float(tables.capacity[target, 0]) + 1e-9
+    for part in candidates:
+        cores = float(tables.capacity[part.class_index, 0])
+        while parts[part] < nodes[part] and cores <= left and next(tries, None) is not None:
+            more = counts.copy()
+            for a, n in part.counts:
+                more[a] = more.get(a, 0) + n
+            larger = Pattern(target, tuple(sorted(more.items())))
+            if not tables.holds(target, more) or _breaks_wish(tables, larger):
+                break
+            parts[part] += 1
+            counts, whole, left = more, larger, left - cores
+        if not parts:
+            break
+    return +parts, whole
 
 
 def _breaks_wish(tables: Tables, pattern: Pattern) -> bool:

@@ -22,36 +22,52 @@ class Knapsack:
         self._tables, self._class_index = tables, class_index
         family = int(tables.class_family[class_index])
         bundles, room = tables.bundles, tables.room[class_index]
-        limit = np.minimum(needed, tables.per_node)[bundles.app, family]
-        inside = (bundles.family == family) & (bundles.level <= limit)
-        inside &= (bundles.cores <= room[0]) & (bundles.memory <= room[1])
-        self._app, self._level = bundles.app[inside], bundles.level[inside]
-        self._family = family
-        apps = list(dict.fromkeys(int(a) for a in self._app))
+        self._limit = np.minimum(needed, tables.per_node)
+        limit = {int(a): int(self._limit[a, family]) for a in np.flatnonzero(self._limit[:, family])}
+        # Apps that more containers than needed can save memory for.
+        generous = {a for a in limit if tables.surplus(a, family, limit[a])}
+        inside = (bundles.family == family) & (bundles.cores <= room[0]) & (bundles.memory <= room[1])
+        inside &= np.isin(bundles.app, list(generous)) | (bundles.level <= self._limit[bundles.app, family])
+        inside &= self._limit[bundles.app, family] > 0
+        chosen = bundles[inside]
+        self._app, self._level, self._family = chosen.app, chosen.level, family
+        apps = list(dict.fromkeys(int(a) for a in chosen.app))
         row_of = {a: 3 + row for row, a in enumerate(apps)}
-        upper = np.minimum(needed, tables.per_node)[:, family]
+        most = [tables.per_node[a, family] if a in generous else limit[a] for a in apps]
+        served_row = {a: 3 + len(apps) + row for row, a in enumerate(a for a in apps if a in generous)}
         self._program = LinearProgram(
-            [-math.inf] * (3 + len(apps)), [*room, *(float(upper[a]) for a in apps)], small=True
-        )
+            [-math.inf] * (3 + len(apps) + len(served_row)),
+            [*room, *(float(n) for n in most), *[0.0] * len(served_row)], small=True,
+        )  # fmt: skip
         for a, level, cores, memory in zip(
-            self._app, self._level, bundles.cores[inside], bundles.memory[inside], strict=True
+            chosen.app, chosen.level, chosen.cores, chosen.memory, strict=True
         ):
-            self._program.add(0.0, [0, 1, 2, row_of[int(a)]], [cores, memory, 1.0, level], integer=True)
+            rows, values = [0, 1, 2, row_of[int(a)]], [cores, memory, 1.0, level]
+            if int(a) in generous:
+                rows, values = [*rows, served_row[int(a)]], [*values, -float(level)]
+            self._program.add(0.0, rows, values, integer=True)
+        # What they are worth something for: no more than there are, no more than are needed.
+        self._served = np.array(list(served_row), dtype=np.int64)
+        for a, row in served_row.items():
+            self._program.add(0.0, [row], [1.0], upper=float(limit[a]))
 
     def solve(self, worths: Floats, seconds: float, gap: float, nodes: int) -> tuple[Pattern | None, float]:
         """The best pattern found, and what no pattern of the class is worth more than; `worths` are of one
         container per (app, family)."""
         if not len(self._app):
             return None, 0.0
-        self._program.set_costs(-worths[self._app, self._family] * self._level)
+        worth = worths[:, self._family]
+        by_level = np.where(np.isin(self._app, self._served), 0.0, -worth[self._app] * self._level)
+        self._program.set_costs(np.append(by_level, -worth[self._served]))
         outcome = self._program.solve(seconds, gap, nodes)
         most = -outcome.bound
         if outcome.values is None:
             return None, most
         counts: dict[int, int] = {}
-        for a, level, number in zip(self._app, self._level, np.rint(outcome.values).astype(int), strict=True):
+        numbers = np.rint(outcome.values[: len(self._app)]).astype(int)
+        for a, level, number in zip(self._app, self._level, numbers, strict=True):
             if number > 0:
                 counts[int(a)] = counts.get(int(a), 0) + int(number) * int(level)
-        if not counts or not self._tables.holds(self._class_index, counts):
+        if not counts:
             return None, most
-        return Pattern(self._class_index, tuple(sorted(counts.items()))), most
+        return self._tables.pattern(self._class_index, counts, self._limit), most

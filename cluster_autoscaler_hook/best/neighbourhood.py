@@ -32,7 +32,7 @@ def improve(
         size = int(random.integers(*(COLUMNS_NODES if by_columns else GREEDY_NODES)))
         given_back = _choose(current, gain, random, min(size, len(current)))
         noisy = worth * np.exp(random.choice([0.0, 0.1, 0.3]) * random.standard_normal(len(worth)))
-        following = _rent_again(tables, current, given_back, noisy, random, deadline if by_columns else None)
+        following = _rent_again(tables, current, given_back, noisy, random, deadline, by_columns=by_columns)
         if following is not None:
             current = following
             gain = _gain(tables, current, worth)
@@ -68,9 +68,9 @@ def _choose(patterns: list[Pattern], gain: Floats, random: np.random.Generator, 
 
 def _rent_again(
     tables: Tables, patterns: list[Pattern], given_back: set[int], worth: Floats, random: np.random.Generator,
-    columns: Deadline | None,
+    deadline: Deadline, *, by_columns: bool,
 ) -> list[Pattern] | None:  # fmt: skip
-    """By columns, as long as that may take, or greedily. None when nothing cheaper (or, greedily, as cheap
+    """By columns or greedily. None when nothing cheaper (or, greedily, as cheap
     with other contents) was found."""
     kept = [p for index, p in enumerate(patterns) if index not in given_back]
     before = [patterns[index] for index in sorted(given_back)]
@@ -93,13 +93,13 @@ def _rent_again(
             need = still_needed(tables, need)
             needed = tables.needed(need)
             smallest = _smallest(tables, needed)
-    if columns is not None and need.any():
-        mix = best_mix(tables, need, before, worth, COLUMN_ROUNDS, columns)
+    if by_columns and need.any():
+        mix = best_mix(tables, need, before, worth, COLUMN_ROUNDS, deadline)
         if mix is None:
             return None
-        cheaper = dive(tables, need, mix, worth, DIVE_ROUNDS, columns, budget * (1 - 1e-9))
+        cheaper = dive(tables, need, mix, worth, DIVE_ROUNDS, deadline, budget * (1 - 1e-9))
         return None if cheaper is None else kept + cheaper
-    rented = cover(tables, worth, need, random, budget * (1 + 1e-9))
+    rented = cover(tables, worth, need, random, deadline, budget * (1 + 1e-9))
     if rented is None:
         return None
     dearer = tables.cost(rented) > budget * (1 - 1e-9)

@@ -30,7 +30,7 @@ def worth_and_bound(tables: Tables, seconds: float) -> tuple[Floats, float]:
     containers pays for two."""
     needed = np.maximum(tables.needed(tables.workload), 1)
     app, family = np.nonzero(tables.runs)
-    even = (tables.workload[:, None] / needed)[app, family]
+    even = 1 / needed[app, family]
     cores, memory = tables.cores[app, family], tables.memory_per_container[app, family]
     duals = _program(tables, app, family, even, cores, memory, whole=False).solve(seconds).duals
     # Without duals: what an app's performance costs on the node that suits it best.
@@ -45,7 +45,7 @@ def lower_bound(tables: Tables, seconds: float, nodes: int | None = None) -> flo
     All aggregation levels are in it, also above what the workload needs: 8 can need less memory than 7. None
     serves more than the workload."""
     b = tables.bundles
-    served = np.minimum(b.level * tables.performance[b.app, b.family], tables.workload[b.app])
+    served = np.minimum(b.level * tables.performance[b.app, b.family], 1.0)
     program = _program(tables, b.app, b.family, served, b.cores, b.memory, whole=nodes is not None)
     return max(program.solve(seconds, 1e-4, nodes).bound, 0.0)
 

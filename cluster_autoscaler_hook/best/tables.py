@@ -6,6 +6,8 @@ Classes that another class of their family beats in every way are left out.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,13 +35,18 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Bundles:
-    """What can be put on a node in one step: a container of some aggregation level."""
+    """What can be put on a node in one step: a container of some aggregation level, larger levels first."""
 
     app: Ints
     family: Ints
     level: Ints
     cores: Floats
     memory: Floats
+
+    def __getitem__(self, chosen: NDArray[np.bool_] | Ints) -> Bundles:
+        return Bundles(
+            self.app[chosen], self.family[chosen], self.level[chosen], self.cores[chosen], self.memory[chosen]
+        )
 
 
 class Tables:
@@ -51,23 +58,25 @@ class Tables:
         self.families = tuple(dict.fromkeys(c.family for c in problem.classes))
         self.classes = _undominated(problem.classes)
         shape = (len(self.apps), len(self.families))
-        self.workload: Floats = np.array([app.workload for app in self.apps], dtype=float)
+        # Performance is in shares of the app's workload: one solver tolerance for tiny and huge ones.
+        self.workload: Floats = np.ones(len(self.apps))
         self.runs = np.zeros(shape, dtype=bool)
         self.cores: Floats = np.zeros(shape)
         self.performance: Floats = np.ones(shape)
         self.per_node: Ints = np.zeros(shape, dtype=np.int64)
         self.containers: dict[tuple[int, int], Container] = {}
+        hosts = {family: [c for c in self.classes if c.family == family] for family in self.families}
         for f, family in enumerate(self.families):
             for a, app in enumerate(self.apps):
                 container = problem.containers.get((app.name, family))
-                hosts = [c for c in self.classes if c.family == family and container and fits(container, c)]
-                if container is None or not hosts:
+                if container is None or not any(fits(container, c) for c in hosts[family]):
                     continue
                 self.runs[a, f] = True
                 self.cores[a, f] = container.cores
-                self.performance[a, f] = container.performance
+                self.performance[a, f] = min(container.performance / app.workload, 1.0)
                 self.per_node[a, f] = app.max_per_node or NO_LIMIT
                 self.containers[a, f] = container
+        self._surplus: dict[tuple[int, int, int], tuple[tuple[int, float, int], ...]] = {}
         self.class_family: Ints = np.array([self.families.index(c.family) for c in self.classes])
         self.capacity: Floats = np.array(
             [[c.cores, c.memory_gib, NO_LIMIT if c.max_containers is None else c.max_containers]
@@ -78,17 +87,38 @@ class Tables:
 
     def needed(self, need: Floats) -> Ints:
         """Minimum-size containers of each app that would meet `need` in each family alone."""
-        counts = np.ceil(need[:, None] / self.performance - TOLERANCE / 2).astype(np.int64)
-        return np.where(self.runs, np.maximum(counts, 0), 0)
+        but_for_rounding = np.maximum(need - self.workload * TOLERANCE / 2, 0.0)
+        counts = np.minimum(np.ceil(but_for_rounding[:, None] / self.performance), NO_LIMIT).astype(np.int64)
+        return np.where(self.runs & (need > 0)[:, None], np.maximum(counts, 1), 0)
+
+    def surplus(self, app: int, family: int, limit: int) -> tuple[tuple[int, float, int], ...]:
+        """(level, its memory, containers it serves for): where `limit` containers are needed, one of that
+        level in place of the last of them takes less memory, though it is more than is needed."""
+        key = (app, family, limit)
+        if key not in self._surplus:
+            container = self.containers[app, family]
+            self._surplus[key] = tuple(
+                (level, memory, limit % level)
+                for level, memory in zip(container.levels, container.memory_gib, strict=True)
+                if limit % level > 1
+                and limit - limit % level + level <= self.per_node[app, family]
+                and memory < container.aggregation.memory_of(limit % level) * (1 - TOLERANCE)
+            )
+        return self._surplus[key]
+
+    @cached_property
+    def aggregating(self) -> list[tuple[int, int]]:
+        """(app, family) with more than one level."""
+        return [pair for pair, container in self.containers.items() if len(container.levels) > 1]
 
     @cached_property
     def memory_per_container(self) -> Floats:
-        """At the best aggregation level the workload can use; nothing needs less."""
+        """At the best aggregation level; nothing that the workload needs takes less."""
         memory = np.zeros(self.runs.shape)
         needed = self.needed(self.workload)
         for (a, f), container in self.containers.items():
             sizes = zip(container.levels, container.memory_gib, strict=True)
-            memory[a, f] = min(m / level for level, m in sizes if level <= needed[a, f])
+            memory[a, f] = min(m / min(level, needed[a, f]) for level, m in sizes)
         return memory
 
     @cached_property
@@ -122,11 +152,8 @@ class Tables:
         for a, count in counts.items():
             container = self.containers[a, family]
             cores += count * container.cores
-            left = count
-            for level, size in zip(reversed(container.levels), reversed(container.memory_gib), strict=True):
-                of_level, left = divmod(left, level)
-                memory += of_level * size
-                running += of_level
+            memory += container.aggregation.memory_of(count)
+            running += container.aggregation.running(count)
         return cores, memory, running
 
     def holds(self, class_index: int, counts: dict[int, int]) -> bool:
@@ -139,6 +166,41 @@ class Tables:
             and running <= room[2]
             and all(count <= self.per_node[a, family] for a, count in counts.items())
         )
+
+    def pattern(self, class_index: int, counts: dict[int, int], limit: Ints) -> Pattern:
+        """A node that holds `counts`, or most of them, and of no app more than `limit` (per app and family)
+        unless that saves memory."""
+        family = int(self.class_family[class_index])
+        kept = dict(sorted(counts.items()))
+        for a, count in kept.items():
+            needs = self.containers[a, family].aggregation
+            enough = range(int(limit[a, family]), count)
+            memory, running = needs.memory_of(count), needs.running(count)
+            kept[a] = next(
+                (n for n in enough if needs.memory_of(n) <= memory and needs.running(n) <= running), count
+            )
+        # The ways with least memory can be more containers than a class takes.
+        while not self.holds(class_index, kept):
+            most = max(kept, key=lambda a: self.containers[a, family].aggregation.running(kept[a]))
+            kept[most] -= 1
+            kept = {a: count for a, count in kept.items() if count}
+        return Pattern(class_index, tuple(kept.items()))
+
+    def on_the_cheapest(self, family: int, counts: dict[int, int]) -> Pattern:
+        """A node of the cheapest class of the family that holds `counts`; some class must."""
+        enough = (self.room >= self.used(family, counts)).all(axis=1) & (self.class_family == family)
+        return Pattern(int(np.argmin(np.where(enough, self.price, np.inf))), tuple(sorted(counts.items())))
+
+    def patterns(self, nodes: Iterable[Node]) -> list[Pattern]:
+        """Nodes of the problem, each on the cheapest class that holds what it does."""
+        index = {app.name: a for a, app in enumerate(self.apps)}
+        family = {c.name: self.families.index(c.family) for c in self.problem.classes}
+        return [
+            self.on_the_cheapest(
+                family[node.instance_class], {index[name]: n for name, n in node.containers.items()}
+            )
+            for node in nodes
+        ]
 
     def free_cores(self, pattern: Pattern) -> float:
         family = int(self.class_family[pattern.class_index])
@@ -172,11 +234,13 @@ def _undominated(classes: tuple[InstanceClass, ...]) -> tuple[InstanceClass, ...
     def size(c: InstanceClass) -> tuple[float, float, float]:
         return c.cores, c.memory_gib, NO_LIMIT if c.max_containers is None else c.max_containers
 
-    kept: list[InstanceClass] = []
-    for c in sorted(classes, key=lambda c: (c.price_per_hour, [-x for x in size(c)], c.name)):
-        beaten = any(
-            k.family == c.family and all(x >= y for x, y in zip(size(k), size(c), strict=True)) for k in kept
-        )
-        if not beaten:
-            kept.append(c)
-    return tuple(kept)
+    def cheap_and_large(c: InstanceClass) -> tuple[float, list[float], str]:
+        return c.price_per_hour, [-x for x in size(c)], c.name
+
+    kept: dict[str, list[InstanceClass]] = {}
+    for c in sorted(classes, key=cheap_and_large):
+        rivals = kept.setdefault(c.family, [])
+        own = size(c)
+        if not any(all(map(operator.ge, size(rival), own)) for rival in rivals):
+            rivals.append(c)
+    return tuple(sorted((c for rivals in kept.values() for c in rivals), key=cheap_and_large))

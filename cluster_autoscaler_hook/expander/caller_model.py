@@ -15,7 +15,7 @@ Checked against recorded requests of 1.36.1 in the tests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from cluster_autoscaler_hook.expander.model import Demand, Kind, Offer, Option, Template
 
-__all__ = ["Estimate", "Growth", "Overhead", "estimate", "offer", "scale_up"]
+__all__ = ["Estimate", "Overhead", "estimate", "offer"]
 
 _Ints = NDArray[np.int64]
 # More of one kind on a node than any node takes: "no limit" that sums do not overflow.
@@ -117,15 +117,6 @@ def _go_round(room: _Ints, pods: int, start: int) -> tuple[_Ints, int]:
     return taken, int(last_round[-1] + 1) % len(room)
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """One loop's choice."""
-
-    group: str
-    nodes: int
-    pods: int
-
-
 def offer(
     templates: Sequence[Template],
     kinds: Sequence[Kind],
@@ -145,25 +136,3 @@ def offer(
     helped = {kind for option in options for kind in option.pods}
     shown = tuple(n if i in helped else 0 for i, n in enumerate(pending))
     return Offer(tuple(options), seen, tuple(kinds), shown)
-
-
-def scale_up(
-    templates: Sequence[Template],
-    kinds: Sequence[Kind],
-    pending: Sequence[int],
-    choose: Callable[[Offer], str],
-    room: Mapping[str, int] | None = None,
-    overhead: Overhead = Overhead(),  # noqa: B008  # frozen
-) -> tuple[Growth, ...]:
-    """Loop until nobody can be helped any more."""
-    left, room = list(pending), dict(room or {})
-    grown = []
-    while (asked := offer(templates, kinds, left, room, overhead)).options:
-        chosen = choose(asked)
-        option = next(o for o in asked.options if o.group == chosen)
-        grown.append(Growth(chosen, option.nodes, option.pod_count))
-        for kind, pods in option.pods.items():
-            left[kind] -= pods
-        if chosen in room:
-            room[chosen] -= option.nodes
-    return tuple(grown)

@@ -3,9 +3,10 @@
     cost(g) = nodes_g * price_g + the cheapest way to help the pods g leaves
 
 `nodes_g` is the caller's own count for every pod g can help, because that is what it will add. The second
-term is `lookahead`'s. FCMA's plan for all pending pods says what freely mixed classes would cost: the bound
-that the reasons and metrics measure the choice against, and what decides between equally cheap groups. Where
-there are none, the choice does not wait for it.
+term is `lookahead`'s, with nodes packed full; the options it finds promising are compared once more with the
+pods placed as kube-scheduler does (`rollout`). FCMA's plan for all pending pods says what freely mixed
+classes would cost: the bound that reasons and metrics measure the choice against, and what decides between
+equally cheap groups. Where there are none, the choice does not wait for it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cluster_autoscaler_hook.deadline import Deadline
+from cluster_autoscaler_hook.expander import rollout
 from cluster_autoscaler_hook.expander.caller_model import Overhead
 from cluster_autoscaler_hook.expander.lookahead import Lookahead, infer_overhead
 from cluster_autoscaler_hook.expander.model import Decision, Offer, Option, Score, Template
@@ -67,6 +69,7 @@ def first_choice(offer: Offer, prices: Prices, overhead: Overhead, deadline: Dea
     if not lookahead.complete:
         why = "the deadline came before every way was tried"
         return Choice(cheapest_that_fits(offer.options, offer.templates, prices, why))
+    scores = _played(scores, offer, prices, overhead, lookahead, deadline)
     pods = {o.group: o.pod_count for o in priced}
     least = min(score.total_per_hour for score in scores)
     equals = [score.group for score in scores if score.total_per_hour <= least * (1 + _SAME)]
@@ -109,6 +112,33 @@ def _scores(options: Sequence[Option], prices: Prices, lookahead: Lookahead) -> 
         best = min(best, math.inf if hopeless else step + to_go)
         scores.append(Score(option.group, step, to_go, at_least=hopeless))
     return scores
+
+
+def _played(
+    scores: Sequence[Score],
+    offer: Offer,
+    prices: Prices,
+    overhead: Overhead,
+    lookahead: Lookahead,
+    deadline: Deadline,
+) -> list[Score]:
+    """The scores with pods placed as kube-scheduler does. Packed full, an option is hardly ever dearer.
+
+    Where the time is up, the rest cannot be compared with the options played and is left out.
+    """
+    options = {option.group: option for option in offer.options}
+    played: list[Score] = []
+    best = math.inf
+    for score in sorted(scores, key=lambda s: (s.total_per_hour, s.group)):
+        if score.total_per_hour > best * (1 + _SAME):
+            played.append(replace(score, at_least=True))
+            continue
+        to_go = rollout.to_go(options[score.group], offer, prices.by_group, overhead, lookahead, deadline)
+        if to_go is None:
+            return played or list(scores)
+        played.append(Score(score.group, score.step_per_hour, to_go))
+        best = min(best, played[-1].total_per_hour)
+    return played
 
 
 def cheapest_that_fits(

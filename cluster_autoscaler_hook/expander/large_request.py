@@ -6,7 +6,6 @@ server would wait for each other's interpreter lock.
 
 from __future__ import annotations
 
-import http.client
 import os
 import statistics
 import subprocess
@@ -24,6 +23,7 @@ import grpc
 import orjson
 
 from cluster_autoscaler_hook.expander import wire
+from surgekit import mutual_tls
 from surgekit.certificates.files import ensure
 
 __all__ = ["large_request", "measure"]
@@ -37,6 +37,7 @@ _SHAPES = {"40 groups": 40, "2 groups": 2}
 
 # The caller asks every 10 s (--scan-interval); this is enough for what follows an answer to be over.
 _PAUSE_S = 1.0
+_READER = "surgekit-viewer"
 
 
 def large_request(
@@ -141,12 +142,18 @@ def _serving(
     directory: Path, deadline_s: float
 ) -> Iterator[tuple[Callable[..., bytes], Callable[[], list[dict[str, Any]]]]]:
     """(a call of BestOptions, a look at /explain)."""
-    ensure(directory, ["localhost"], [], datetime.now(UTC))
+    ensure(directory, ["localhost"], [_READER], datetime.now(UTC))
     address = "127.0.0.1:0"
     arguments = ["--bind", address, "--http-bind", address, "--tls-directory", str(directory)]
     server = subprocess.Popen(
         [sys.executable, "-m", "surgekit", "serve", "expander", *arguments],
-        env=os.environ | {"SURGEKIT_DEADLINE_S": str(deadline_s)},
+        env=os.environ
+        | {
+            "SURGEKIT_DEADLINE_S": str(deadline_s),
+            "SURGEKIT_MODE": "enforce",
+            "SURGEKIT_EXPLAIN_BIND": address,
+            "SURGEKIT_CLIENT_NAMES": _READER,
+        },
         stdin=subprocess.DEVNULL,
         stderr=(directory / "log").open("wb"),
     )
@@ -157,7 +164,7 @@ def _serving(
         with grpc.secure_channel(f"localhost:{ports['port']}", credentials, options) as channel:
             yield (
                 channel.unary_unary(f"/{wire.SERVICE}/{wire.METHOD}"),
-                lambda: _explained(ports["http_port"]),
+                lambda: _explained(ports["explain_port"], directory),
             )
     finally:
         server.terminate()
@@ -176,11 +183,7 @@ def _started(server: subprocess.Popen[bytes], log: Path) -> dict[str, int]:
     raise RuntimeError(f"the expander did not start: {log.read_text()}")
 
 
-def _explained(port: int) -> list[dict[str, Any]]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("GET", "/explain")
-        decisions: list[dict[str, Any]] = orjson.loads(connection.getresponse().read())
-        return decisions
-    finally:
-        connection.close()
+def _explained(port: int, certificates: Path) -> list[dict[str, Any]]:
+    _, body = mutual_tls.request(f"https://localhost:{port}/explain", certificates, _READER)
+    decisions: list[dict[str, Any]] = orjson.loads(body)
+    return decisions

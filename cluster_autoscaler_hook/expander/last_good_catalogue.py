@@ -1,7 +1,8 @@
 """The catalogue as it is now, and the last good one where the file is faulty.
 
-The file is read again when it changed (a ConfigMap is swapped behind a symlink). Whoever asks gets one
-immutable catalogue and keeps it: a change during a decision is seen by the next.
+The file is read again when it changed (a ConfigMap is swapped behind a symlink). Callers get one immutable
+catalogue and keep it: a change during a decision is seen by the next. Sample prices are a fault where choices
+are carried out: taking `sample: true` away says that the prices are yours.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ _Stamp = tuple[int, int, int] | None
 
 
 class LastGoodCatalogue:
-    def __init__(self, path: Path) -> None:
-        """Raises CatalogueError: a part that starts with a faulty catalogue would look healthy."""
-        self._path = path
+    def __init__(self, path: Path, live: bool) -> None:
+        """Raises CatalogueError: a part that starts with a faulty catalogue would look healthy.
+
+        `live`: nodes are rented by these prices.
+        """
+        self._path, self._live = path, live
         self._lock = threading.Lock()
         self._stamp = self._stamp_now()
         self._current = self._read()
@@ -50,7 +54,13 @@ class LastGoodCatalogue:
             log.info("catalogue reloaded", classes=len(self._current.entries))
 
     def _read(self) -> Catalogue:
-        return from_csv(self._path) if self._path.suffix == ".csv" else load(self._path)
+        found = from_csv(self._path) if self._path.suffix == ".csv" else load(self._path)
+        if found.sample and self._live:
+            raise CatalogueError(
+                f"{self._path}: these are sample prices, which mode enforce does not take; put yours in, and "
+                "take `sample: true` away"
+            )
+        return found
 
     def _stamp_now(self) -> _Stamp:
         try:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.expander.caller_model import Overhead, estimate
 from cluster_autoscaler_hook.expander.model import Kind, Offer, Option, Price, Template
 
-__all__ = ["Lookahead", "infer_overhead"]
+__all__ = ["Lookahead", "Step", "infer_overhead"]
 
 _Counts = tuple[int, ...]
 # DaemonSets of a node: network agent, kube-proxy (100m); logs and metrics as well (300m); a mesh (1 CPU).
@@ -60,6 +61,28 @@ def infer_overhead(offer: Offer, configured: Overhead, deadline: Deadline) -> Ov
     return best
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A group and the nodes the caller would add to it."""
+
+    group: str
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What a sequence of steps costs, and its first."""
+
+    cost: float
+    first: Step | None = None
+
+    def __lt__(self, other: _Way) -> bool:
+        return self.cost < other.cost
+
+
+_NOTHING = _Way(0.0)
+
+
 class Lookahead:
     def __init__(
         self, offer: Offer, prices: Mapping[str, Price], overhead: Overhead, deadline: Deadline
@@ -86,7 +109,7 @@ class Lookahead:
         # For each kind the cheapest share of a node it takes, by CPU, memory and number.
         shares = np.array([group.shares for group in self._groups]).reshape(-1, len(offer.kinds), 3)
         self._least = np.where(np.isfinite(least := shares.min(axis=0, initial=math.inf)), least, 0.0)
-        self._known: dict[tuple[_Counts, frozenset[str]], float] = {}
+        self._known: dict[tuple[_Counts, frozenset[str]], _Way] = {}
         # Whether every sequence was tried; else some costs are lower bounds.
         self.complete = True
 
@@ -95,17 +118,23 @@ class Lookahead:
 
     def after(self, option: Option) -> float:
         """Cost per hour of the pods `option` leaves. Pods no priced group helps cost nothing here."""
-        used = {group.name for group in self._groups if group.limited and group.name == option.group}
-        return self._to_go(self.left(option), frozenset(used))
+        return self._to_go(self.left(option), self.used(option.group)).cost
+
+    def used(self, group: str, before: frozenset[str] = frozenset()) -> frozenset[str]:
+        """The groups of limited size that were grown already, and this one if it is one."""
+        return before | {g.name for g in self._groups if g.limited and g.name == group}
+
+    def next_step(self, left: _Counts, used: frozenset[str]) -> Step | None:
+        """The best next step for the pods left; None where no priced group helps."""
+        return self._to_go(left, used).first
 
     def bound(self, left: _Counts) -> float:
         """No nodes for these pods cost less: their CPU, memory or number alone, where it is cheapest."""
         return float((np.array(left) @ self._least).max()) * _SLACK
 
-    def _to_go(self, left: _Counts, used: frozenset[str]) -> float:
-        """`used`: the groups of limited size that were grown already."""
+    def _to_go(self, left: _Counts, used: frozenset[str]) -> _Way:
         if not any(left):
-            return 0.0
+            return _NOTHING
         if (known := self._known.get((left, used))) is not None:
             return known
         best = self._with_unlimited(left, used)
@@ -114,14 +143,14 @@ class Lookahead:
             return best
         # Which limited groups to use is a knapsack; the one that promises most is followed, not all.
         promising = min(self._limited_steps(left, used), default=None)
-        if promising is not None and promising[0] < best:
-            _, cost, then, name = promising
-            best = min(best, cost + self._to_go(then, used | {name}))
+        if promising is not None and promising[0] < best.cost:
+            _, cost, then, name, nodes = promising
+            best = min(best, _Way(cost + self._to_go(then, used | {name}).cost, Step(name, nodes)))
         # Nothing helps: the caller says these fit where our model says they do not.
-        self._known[left, used] = best if math.isfinite(best) else self.bound(left)
+        self._known[left, used] = best if math.isfinite(best.cost) else _Way(self.bound(left))
         return self._known[left, used]
 
-    def _with_unlimited(self, left: _Counts, used: frozenset[str]) -> float:
+    def _with_unlimited(self, left: _Counts, used: frozenset[str]) -> _Way:
         """The best next step with a group that takes all it can; exact where there are no others."""
         steps: dict[_Counts, list[tuple[float, int]]] = defaultdict(list)
         for index, group in enumerate(self._groups):
@@ -130,30 +159,32 @@ class Lookahead:
         ordered = sorted(
             (min(groups)[0] + self.bound(then), then, sorted(groups)) for then, groups in steps.items()
         )
-        best = math.inf
+        best = _Way(math.inf)
         for at_least, then, groups in ordered:
-            if at_least >= best:
+            if at_least >= best.cost:
                 break
             if self._deadline.reached():
                 self.complete = False
-                return min(best, at_least)
-            best = min(best, self._cheapest(left, groups) + self._to_go(then, used))
+                return min(best, _Way(at_least))
+            cheapest = self._cheapest(left, groups)
+            best = min(best, _Way(cheapest.cost + self._to_go(then, used).cost, cheapest.first))
         return best
 
-    def _cheapest(self, left: _Counts, groups: Sequence[tuple[float, int]]) -> float:
+    def _cheapest(self, left: _Counts, groups: Sequence[tuple[float, int]]) -> _Way:
         """What the pods that all these groups take cost in the cheapest of them."""
-        best = math.inf
+        best = _Way(math.inf)
         for at_least, index in groups:
-            if at_least >= best or self._deadline.reached():
+            if at_least >= best.cost or self._deadline.reached():
                 break
             group = self._groups[index]
-            best = min(best, estimate(group.template, self._kinds, group.wanted(left)).nodes * group.price)
+            nodes = estimate(group.template, self._kinds, group.wanted(left)).nodes
+            best = min(best, _Way(nodes * group.price, Step(group.name, nodes)))
         return best
 
     def _limited_steps(
         self, left: _Counts, used: frozenset[str]
-    ) -> Iterator[tuple[float, float, _Counts, str]]:
-        """(what it leads to at least, its cost, the pods it leaves, its name) of each group still unused."""
+    ) -> Iterator[tuple[float, float, _Counts, str, int]]:
+        """(what it leads to at least, cost, pods it leaves, name, nodes) of each group still unused."""
         for group in self._groups:
             if not group.limited or group.name in used or not group.helps(left):
                 continue
@@ -163,7 +194,7 @@ class Lookahead:
             found = estimate(group.template, self._kinds, group.wanted(left), group.nodes)
             then = tuple(count - found.placed.get(kind, 0) for kind, count in enumerate(left))
             cost = found.nodes * group.price
-            yield cost + self.bound(then), cost, then, group.name
+            yield cost + self.bound(then), cost, then, group.name, found.nodes
 
 
 class _Group:

@@ -1,4 +1,4 @@
-"""The expander on the network: gRPC with a server certificate that is reloaded, HTTP for health, metrics.
+"""The expander on the network: gRPC with a server certificate that is reloaded; HTTP beside it.
 
 The caller presents no certificate (grpcplugin dials with a CA only), so whoever reaches the port may ask;
 what an answer gives away is which of the asker's own groups is cheapest. A NetworkPolicy keeps others out.
@@ -9,10 +9,11 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import socket
+import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import grpc
@@ -25,11 +26,12 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from cluster_autoscaler_hook.catalogue import CatalogueError
 from cluster_autoscaler_hook.expander import wire
 from cluster_autoscaler_hook.expander.decode import RequestError
+from cluster_autoscaler_hook.expander.http_pages import HttpServer, Page
 from cluster_autoscaler_hook.expander.plan import Solve
 from cluster_autoscaler_hook.expander.service import Expander
 from cluster_autoscaler_hook.expander.settings import Settings
 from surgekit import logs
-from surgekit.certificates import CertificateError
+from surgekit.certificates import CertificateError, ReloadingServerContext
 from surgekit.settings import SettingsError
 
 __all__ = ["Server", "run"]
@@ -43,11 +45,12 @@ _M_ARENA_MAX = -8  # of malloc.h
 
 
 class Server:
-    """Both ports. `start` returns once they are open; port 0 in a setting takes a free one."""
+    """All ports. `start` returns once they are open; port 0 in a setting takes a free one."""
 
     def __init__(self, settings: Settings, solve: Solve) -> None:
-        """Raises CatalogueError, CertificateError."""
+        """Raises CatalogueError, CertificateError, SettingsError."""
         self.expander = Expander(settings, solve)
+        self._ready = threading.Event()
         limit = settings.max_request_mib << 20
         self._grpc = grpc.server(
             ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="best-options"),
@@ -59,32 +62,66 @@ class Server:
         self._grpc.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(wire.SERVICE, {wire.METHOD: handler}),)
         )
+        _check_free("bind", settings.bind)
         if settings.tls_directory is None:
-            log.warning("plaintext, which Cluster Autoscaler refuses; set tls_directory")
             self.port = self._grpc.add_insecure_port(settings.bind)
         else:
             credentials = _reloading_credentials(settings.tls_directory)
             self.port = self._grpc.add_secure_port(settings.bind, credentials)
-        self._ready = threading.Event()
-        host, _, port = settings.http_bind.rpartition(":")
-        self._http = ThreadingHTTPServer((host, int(port)), _pages(self.expander, self._ready.is_set))
-        self._http.daemon_threads = True
-        self.http_port = int(self._http.server_address[1])
+        self._http = [_listen("http_bind", settings.http_bind, self._pages())]
+        self.http_port = self._http[0].port
+        self.explain_port = self._listen_for_explain(settings)
 
     def start(self) -> Server:
         self._grpc.start()
-        threading.Thread(target=self._http.serve_forever, name="http", daemon=True).start()
+        for server in self._http:
+            server.start()
         self._ready.set()
-        log.info("expander started", port=self.port, http_port=self.http_port)
+        if self.expander.settings.tls_directory is None:
+            log.warning("plaintext, which Cluster Autoscaler refuses; set tls_directory")
+        if self.explain_port is None:
+            log.warning("/explain is not served: it needs ca.crt in tls_directory, for client certificates")
+        log.info(
+            "expander started",
+            mode=str(self.expander.settings.mode),
+            port=self.port,
+            http_port=self.http_port,
+            explain_port=self.explain_port,
+        )
         return self
 
     def stop(self) -> None:
         """Calls under way are answered."""
         self._ready.clear()
         self._grpc.stop(_GRACE_S).wait()
-        self._http.shutdown()
-        self._http.server_close()
+        for server in self._http:
+            server.stop()
         self.expander.close()
+
+    def _pages(self) -> dict[str, Page]:
+        expander, ready = self.expander, self._ready.is_set
+        text = "text/plain; charset=utf-8"
+        return {
+            "/livez": lambda: (200, b"ok\n", text) if expander.alive() else (503, b"stuck\n", text),
+            "/readyz": lambda: (200, b"ok\n", text) if ready() else (503, b"starting or stopping\n", text),
+            "/metrics": lambda: (200, generate_latest(expander.metrics.registry), CONTENT_TYPE_LATEST),
+        }
+
+    def _listen_for_explain(self, settings: Settings) -> int | None:
+        """None where there are no certificates to tell readers apart: then it is not served."""
+        directory = settings.tls_directory
+        if directory is None or not (directory / "ca.crt").exists():
+            return None
+        tls = ReloadingServerContext(*(directory / name for name in ("tls.crt", "tls.key", "ca.crt")))
+
+        def explain() -> tuple[int, bytes, str]:
+            return 200, orjson.dumps(self.expander.explain()), "application/json"
+
+        server = _listen(
+            "explain_bind", settings.explain_bind, {"/explain": explain}, tls.context, settings.client_names
+        )
+        self._http.append(server)
+        return server.port
 
     def _best_options(self, body: bytes, context: grpc.ServicerContext) -> bytes:
         try:
@@ -94,32 +131,40 @@ class Server:
             raise  # abort does not return
 
 
-def _pages(expander: Expander, ready: Callable[[], bool]) -> type[BaseHTTPRequestHandler]:
-    class Pages(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            match self.path:
-                case "/livez":
-                    self._send(200 if expander.alive() else 503, b"ok\n" if expander.alive() else b"stuck\n")
-                case "/readyz":
-                    self._send(200 if ready() else 503, b"ok\n" if ready() else b"starting or stopping\n")
-                case "/metrics":
-                    self._send(200, generate_latest(expander.metrics.registry), CONTENT_TYPE_LATEST)
-                case "/explain":
-                    self._send(200, orjson.dumps(expander.explain()), "application/json")
-                case _:
-                    self._send(404, b"not found\n")
+def _listen(
+    key: str,
+    bind: str,
+    pages: Mapping[str, Page],
+    tls: ssl.SSLContext | None = None,
+    client_names: Sequence[str] = (),
+) -> HttpServer:
+    try:
+        return HttpServer(_address(key, bind), pages, tls, client_names)
+    except OSError as error:
+        raise _refused(key, bind, error) from error
 
-        def _send(self, status: int, body: bytes, kind: str = "text/plain; charset=utf-8") -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
 
-        def log_message(self, format: str, *arguments: object) -> None:
-            """Probes every few seconds are no news."""
+def _check_free(key: str, bind: str) -> None:
+    """gRPC says of a port that is taken only that it failed, after lines of its own on standard error."""
+    host, port = _address(key, bind)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.create_server((host.strip("[]"), port), family=family):
+            pass
+    except OSError as error:
+        raise _refused(key, bind, error) from error
 
-    return Pages
+
+def _refused(key: str, bind: str, error: OSError) -> SettingsError:
+    why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)  # names: below 0
+    return SettingsError(f"{key}: {bind} cannot be listened on: {why}")
+
+
+def _address(key: str, bind: str) -> tuple[str, int]:
+    host, _, port = bind.rpartition(":")
+    if not port.isdecimal():
+        raise SettingsError(f"{key}: {bind!r} is not HOST:PORT")
+    return host, int(port)
 
 
 def _reloading_credentials(directory: Path) -> grpc.ServerCredentials:

@@ -60,6 +60,11 @@ class Metrics:
             ["mode", "outcome"],
             registry=self.registry,
         )
+        self.last_asked = Gauge(
+            "surgekit_expander_last_asked_timestamp_seconds",
+            "When the last question came, readable or not; 0 if none came since the start.",
+            registry=self.registry,
+        )
         self.unpriced = Counter(
             "surgekit_expander_unpriced_options_total",
             "Options whose class has no price.",
@@ -88,7 +93,8 @@ class Expander:
         self.settings = settings
         self.metrics = Metrics()
         self._solve = TimeLimited(solve)
-        self._catalogue = LastGoodCatalogue(settings.catalogue) if settings.catalogue else None
+        live = settings.mode is Mode.ENFORCE
+        self._catalogue = LastGoodCatalogue(settings.catalogue, live) if settings.catalogue else None
         self._overhead = Overhead(
             settings.daemonset_cpu_millis, settings.daemonset_memory_mib << 20, settings.daemonset_pods
         )
@@ -111,6 +117,7 @@ class Expander:
         """Raises RequestError."""
         started_s, deadline = time.monotonic(), Deadline.after(self.settings.deadline_s)
         mode = self.settings.mode
+        self.metrics.last_asked.set_to_current_time()
         try:
             look = first_look(body)
         except RequestError:

@@ -14,7 +14,7 @@ __all__ = ["Settings"]
 @dataclass(frozen=True)
 class Settings:
     mode: Mode = setting(
-        Mode.ENFORCE, "off, shadow (answer with every option, log the choice) or enforce (answer with one)"
+        Mode.SHADOW, "off, shadow (answer with every option, log the choice) or enforce (answer with one)"
     )
     catalogue: Path | None = setting(
         None,
@@ -48,8 +48,14 @@ class Settings:
     )
     decisions_kept: int = setting(200, "decisions kept for /explain", minimum=1, maximum=100_000)
     bind: str = setting("0.0.0.0:9443", "address and port of the gRPC service")
-    http_bind: str = setting("0.0.0.0:8080", "address and port of /livez, /readyz, /metrics and /explain")
+    http_bind: str = setting("0.0.0.0:8080", "address and port of /livez, /readyz and /metrics")
+    explain_bind: str = setting("127.0.0.1:9444", "address and port of /explain, for client certificates")
+    client_names: tuple[str, ...] = setting(
+        ("surgekit-viewer",), "common names of the client certificates that may read /explain"
+    )
     tls_directory: Path | None = setting(
-        None, "directory with tls.crt and tls.key; none means plaintext, which the autoscaler refuses"
+        None,
+        "directory with tls.crt, tls.key, and ca.crt for /explain; none means plaintext, which the "
+        "autoscaler refuses",
     )
     log_level: str = setting("INFO", "DEBUG, INFO, WARNING or ERROR")

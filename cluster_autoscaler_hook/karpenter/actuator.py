@@ -13,6 +13,9 @@ from cluster_autoscaler_hook.karpenter import claims, nodeplan
 from cluster_autoscaler_hook.karpenter.model import Plan
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.steering import Release, Removal
+from cluster_autoscaler_hook.karpenter.triage import LetGo
+from surgekit.api_path import Resource
+from surgekit.events import Events
 from surgekit.kube import ApiError, Kube, KubeUnreachable
 
 __all__ = ["Actuator"]
@@ -20,6 +23,7 @@ __all__ = ["Actuator"]
 log = structlog.get_logger(__name__)
 Json = dict[str, Any]
 T = TypeVar("T")
+_PODS = Resource("v1", "pods")
 _AT_ONCE = 8
 # Somebody was there first (422: the pod is bound meanwhile), or it is gone: the next view tells.
 _OVERTAKEN = frozenset({404, 409, 422})
@@ -30,6 +34,7 @@ class Actuator:
 
     def __init__(self, kube: Kube, settings: Settings, allowed: Callable[[], bool], writes: Counter) -> None:
         self._kube, self._settings, self._allowed, self._writes = kube, settings, allowed, writes
+        self._events = Events(kube, "nodes", "v1", "Pod")
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="write")
 
     def stop(self) -> None:
@@ -55,29 +60,40 @@ class Actuator:
         done: list[Release] = []
 
         def write(release: Release) -> None:
-            path = f"/api/v1/namespaces/{release.namespace}/pods/{release.pod}"
+            pod = (release.namespace, release.pod)
             # With the uid, so that a pod of the same name that came meanwhile is left alone.
             uid = {"uid": release.uid}
             status = {"nominatedNodeName": release.node}
-            self._kube.patch(f"{path}/status", {"metadata": uid, "status": status})
-            self._kube.patch(path, {"metadata": uid, "spec": {"schedulingGates": None}})
+            self._kube.patch(_PODS.path(*pod, "status"), {"metadata": uid, "status": status})
+            self._kube.patch(_PODS.path(*pod), {"metadata": uid, "spec": {"schedulingGates": None}})
             done.append(release)
 
         self._each("release", write, releases)
         return done
 
+    def let_go(self, pods: Iterable[LetGo]) -> None:
+        """Take our gate off each and say why in an Event."""
+
+        def write(pod: LetGo) -> None:
+            rest = [{"name": gate} for gate in pod.gates]
+            body = {"metadata": {"uid": pod.uid}, "spec": {"schedulingGates": rest or None}}
+            self._kube.patch(_PODS.path(pod.namespace, pod.pod), body)
+            metadata = {"namespace": pod.namespace, "name": pod.pod, "uid": pod.uid}
+            self._events.post(metadata, "LeftToKarpenter", f"No node is planned for this pod: {pod.reason}")
+
+        self._each("let go", write, pods)
+
     def remove(self, removals: Iterable[Removal]) -> None:
         def delete(removal: Removal) -> None:
-            self._kube.delete(f"{claims.PATH}/{removal.claim}")
+            self._kube.delete(claims.NODE_CLAIMS.path(name=removal.claim))
             log.info("claim removed", claim=removal.claim, decision=removal.reason)
 
         self._each("removal", delete, removals)
 
     def read_plan(self) -> Json:
         """The NodePlan as it is; made if there is none."""
-        path = f"{nodeplan.PATH}/{self._settings.pool}"
         try:
-            return self._kube.get(path)
+            return self._kube.get(nodeplan.NODE_PLANS.path(name=self._settings.pool))
         except ApiError as error:
             if error.code != 404:
                 raise
@@ -86,14 +102,14 @@ class Actuator:
     def write_plan(self, status: Json) -> None:
         if not self._allowed():
             return
-        path = f"{nodeplan.PATH}/{self._settings.pool}"
+        path = nodeplan.NODE_PLANS.path(name=self._settings.pool, subresource="status")
         try:
-            self._kube.patch(f"{path}/status", {"status": status})
+            self._kube.patch(path, {"status": status})
         except ApiError as error:
             if error.code != 404:
                 raise
             self._kube.create(nodeplan.PATH, nodeplan.new_object(self._settings))
-            self._kube.patch(f"{path}/status", {"status": status})
+            self._kube.patch(path, {"status": status})
         self._writes.labels("plan", "written").inc()
 
     def _each(self, kind: str, write: Callable[[T], object], items: Iterable[T]) -> list[str]:

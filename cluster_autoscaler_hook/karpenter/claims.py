@@ -16,28 +16,33 @@ from datetime import datetime
 from typing import Any
 
 from cluster_autoscaler_hook.karpenter.model import (
+    CAPACITY_TYPE,
     CLAIM_LABEL,
     INSTANCE_TYPE,
     PLANNED_ANNOTATION,
     POOL_LABEL,
+    ZONE,
     Claim,
     Kind,
     PlannedNode,
 )
 from cluster_autoscaler_hook.karpenter.settings import Settings
+from surgekit.api_path import Resource
+from surgekit.checked import checked
 from surgekit.quantity import QuantityError, parse
 
-__all__ = ["PATH", "claim_object", "read_claim"]
+__all__ = ["NODE_CLAIMS", "PATH", "claim_object", "read_claim"]
 
-PATH = "/apis/karpenter.sh/v1/nodeclaims"
+NODE_CLAIMS = Resource("karpenter.sh/v1", "nodeclaims")
+PATH = NODE_CLAIMS.path()
 Json = dict[str, Any]
 
 
 def claim_object(node: PlannedNode, kinds: Mapping[str, Kind], plan_id: str, settings: Settings) -> Json:
     held = [(kinds[kind], count) for kind, count in sorted(node.pods.items())]
-    requirements = {INSTANCE_TYPE: node.instance_class, "karpenter.sh/capacity-type": settings.capacity_type}
-    if settings.zone_known:
-        requirements["topology.kubernetes.io/zone"] = settings.zone
+    requirements = {INSTANCE_TYPE: [node.instance_class], CAPACITY_TYPE: [settings.capacity_type]}
+    if zones := [node.zone] if node.zone else list(settings.zones):
+        requirements[ZONE] = zones
     return {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodeClaim",
@@ -58,7 +63,7 @@ def claim_object(node: PlannedNode, kinds: Mapping[str, Kind], plan_id: str, set
                 "name": settings.node_class_name,
             },
             "requirements": [
-                {"key": key, "operator": "In", "values": [value]} for key, value in requirements.items()
+                {"key": key, "operator": "In", "values": values} for key, values in requirements.items()
             ],
             "resources": {
                 "requests": {
@@ -73,6 +78,7 @@ def claim_object(node: PlannedNode, kinds: Mapping[str, Kind], plan_id: str, set
     }
 
 
+@checked
 def read_claim(obj: Json) -> Claim:
     metadata, status = obj["metadata"], obj.get("status") or {}
     conditions = {c["type"]: c for c in status.get("conditions") or ()}
@@ -80,7 +86,8 @@ def read_claim(obj: Json) -> Claim:
     is_launched = launched.get("status") == "True"
     return Claim(
         name=metadata["name"],
-        instance_class=_instance_class(obj),
+        instance_class=_required(obj, INSTANCE_TYPE),
+        zone=_required(obj, ZONE),
         planned=_planned(metadata),
         created=_unix(metadata.get("creationTimestamp")),
         provider_id=status.get("providerID") or "",
@@ -99,9 +106,10 @@ def _amount(obj: Json, resource: str) -> float:
         return 0.0
 
 
-def _instance_class(obj: Json) -> str:
+def _required(obj: Json, key: str) -> str:
+    """The one value that the claim requires of a label; empty if it leaves a choice."""
     for requirement in obj["spec"].get("requirements") or ():
-        if requirement["key"] == INSTANCE_TYPE and len(requirement.get("values") or ()) == 1:
+        if requirement["key"] == key and len(requirement.get("values") or ()) == 1:
             return str(requirement["values"][0])
     return ""
 
@@ -111,7 +119,7 @@ def _planned(metadata: Json) -> dict[str, int]:
     try:
         found = json.loads((metadata.get("annotations") or {}).get(PLANNED_ANNOTATION) or "{}")
         return {str(kind): int(count) for kind, count in found.items() if int(count) > 0}
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return {}
 
 

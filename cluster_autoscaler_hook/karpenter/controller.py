@@ -21,7 +21,6 @@ from cluster_autoscaler_hook.model import Problem, Solution
 from surgekit.health_server import serve
 from surgekit.kube import ApiError, Kube, KubeUnreachable
 from surgekit.lease import Lease
-from surgekit.modes import Mode
 from surgekit.watch import overdue
 
 __all__ = ["LEASE_NAME", "Hook", "run"]
@@ -39,18 +38,17 @@ class Hook:
     def __init__(self, settings: Settings, kube: Kube) -> None:
         self.settings = settings
         self._wake = threading.Event()
-        self._source = ClusterSource(kube, settings.pool, settings.zone_known, self._wake.set)
+        self._source = ClusterSource(kube, settings, self._wake.set)
         self._lease = Lease(kube, settings.lease_namespace, LEASE_NAME)
         self.metrics = HookMetrics(lambda: self._lease.held)
+        self.metrics.registry.register(self._source.unreadable)
         self._actuator = Actuator(kube, settings, lambda: self._lease.held, self.metrics.writes)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hook", daemon=True)
         self._last_round_s = time.monotonic()
 
     def start(self) -> None:
-        if self.settings.mode is Mode.OFF:
-            log.info("hook is off", mode=self.settings.mode)
-            return
+        log.info("hook starts", mode=self.settings.mode)
         self._source.start()
         self._lease.start()
         self._thread.start()
@@ -61,19 +59,23 @@ class Hook:
         self._source.stop()
         if self._thread.is_alive():
             self._thread.join(timeout=5.0)
+        self._stop_gating()
         self._actuator.stop()
-        if self.settings.mode is not Mode.OFF:
-            self._lease.stop()
+        self._lease.stop()
+
+    def _stop_gating(self) -> None:
+        """Perhaps nobody takes over: until somebody does, new pods go to Karpenter's pools at once."""
+        if self._lease.held:
+            try:
+                self._actuator.write_plan({"gating": False})
+            except (ApiError, KubeUnreachable) as error:
+                log.warning("new pods are still gated", error=str(error))
 
     def alive(self, now_s: float) -> bool:
-        if self.settings.mode is Mode.OFF:
-            return True
         return self._thread.is_alive() and self._lease.alive and now_s - self._last_round_s < _STUCK_S
 
     def not_ready(self, now_s: float) -> str:
         """What is missing; empty when ready."""
-        if self.settings.mode is Mode.OFF:
-            return ""
         return overdue(self._source.ages_s(now_s), self.settings.max_input_age_s)
 
     def _run(self) -> None:

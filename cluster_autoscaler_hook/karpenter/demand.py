@@ -8,14 +8,20 @@ families of the price table do not matter here.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from cluster_autoscaler_hook.catalogue import Catalogue
 from cluster_autoscaler_hook.karpenter.model import (
+    ARCHITECTURE,
+    CAPACITY_TYPE,
     INSTANCE_TYPE,
     MIB,
+    NODE_POOL,
+    OPERATING_SYSTEM,
     POOL_LABEL,
+    ZONE,
     Kind,
     Offer,
     Shortage,
@@ -24,10 +30,30 @@ from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.model import App, Container, InstanceClass, Problem
 from surgekit.pods import PodError, requests
 
-__all__ = ["daemon_overhead", "offers", "problem_of", "unservable"]
+__all__ = ["architectures", "daemon_overhead", "in_zones", "offers", "problem_of", "understood", "unservable"]
 
 _GIB = float(1 << 30)
 Json = dict[str, Any]
+
+
+def understood(catalogue: Catalogue, settings: Settings) -> frozenset[str]:
+    """The labels whose values we know before there is a node: pods may ask about these and no others."""
+    known = {POOL_LABEL, INSTANCE_TYPE, OPERATING_SYSTEM, ARCHITECTURE, CAPACITY_TYPE, NODE_POOL}
+    known.update(*(entry.labels for entry in catalogue.entries.values()))
+    return frozenset(known | {ZONE} if settings.zones else known - {ZONE})
+
+
+def architectures(nodes: Iterable[Mapping[str, str]], settings: Settings) -> frozenset[str]:
+    """What pods that name no architecture may run on; `nodes` are the labels of all nodes.
+
+    Our own nodes say nothing where there are others: one for a pod that asked for arm64 would open arm64 to
+    all.
+    """
+    by_owner: dict[bool, set[str]] = {True: set(), False: set()}
+    for labels in nodes:
+        if architecture := labels.get(ARCHITECTURE):
+            by_owner[labels.get(POOL_LABEL) == settings.pool].add(architecture)
+    return frozenset(settings.architectures or by_owner[False] or by_owner[True] or {"amd64"})
 
 
 def offers(
@@ -50,16 +76,28 @@ def offers(
         cpu_millicores, memory_bytes, pods = (w - o for w, o in zip(whole, overhead, strict=True))
         if cpu_millicores > 0 and memory_bytes > 0 and pods > 0:
             labels = {
+                OPERATING_SYSTEM: "linux",
+                ARCHITECTURE: "arm64" if arm64.search(name) else "amd64",
+                **entry.labels,
                 POOL_LABEL: settings.pool,
                 INSTANCE_TYPE: name,
-                "kubernetes.io/os": "linux",
-                "kubernetes.io/arch": "arm64" if arm64.search(name) else "amd64",
-                "karpenter.sh/capacity-type": settings.capacity_type,
+                CAPACITY_TYPE: settings.capacity_type,
             }
-            if settings.zone_known:
-                labels["topology.kubernetes.io/zone"] = settings.zone
             found.append(Offer(name, cpu_millicores, memory_bytes, pods, entry.price_per_hour, labels))
     return tuple(found)
+
+
+def in_zones(
+    offered: Collection[Offer], zones: Collection[str], kinds: Collection[Kind]
+) -> tuple[Offer, ...]:
+    """The same offers, one for each zone, if one of the kinds asks about zones: else the provider chooses."""
+    if not any(ZONE in kind.keys for kind in kinds):
+        return tuple(offered)
+    return tuple(
+        replace(offer, name=f"{offer.name} in {zone}", labels={**offer.labels, ZONE: zone})
+        for offer in offered
+        for zone in zones
+    )
 
 
 def _fits(kind: Kind, offer: Offer) -> bool:
@@ -74,7 +112,7 @@ def unservable(counts: Mapping[Kind, int], offered: Collection[Offer]) -> list[S
         if any(_fits(kind, offer) for offer in allowed):
             continue
         if not allowed:
-            reason = "its node affinity allows no class that can be had now"
+            reason = "its node selector or affinity, or its architecture, allows no class that can be had now"
         else:
             most_cpu = max(offer.cpu_millicores for offer in allowed)
             most_memory = max(offer.memory_bytes for offer in allowed)
@@ -139,4 +177,4 @@ def daemon_overhead(daemon_sets: Collection[Json], pool: str) -> tuple[int, int,
     return int(cpu), int(memory), pods
 
 
-_ON_EVERY_NODE = {("kubernetes.io/os", "linux")}
+_ON_EVERY_NODE = {(OPERATING_SYSTEM, "linux")}

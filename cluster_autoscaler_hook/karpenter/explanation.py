@@ -7,15 +7,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cluster_autoscaler_hook.catalogue import Catalogue
-from cluster_autoscaler_hook.karpenter.demand import problem_of, unservable
+from cluster_autoscaler_hook.karpenter.demand import in_zones, problem_of, unservable
 from cluster_autoscaler_hook.karpenter.first_choice import FirstChoice, first_choice
-from cluster_autoscaler_hook.karpenter.model import INSTANCE_TYPE, Kind, Offer, Shortage
+from cluster_autoscaler_hook.karpenter.model import (
+    GATE,
+    INSTANCE_TYPE,
+    OPT_IN_LABEL,
+    Kind,
+    Offer,
+    Shortage,
+)
 from cluster_autoscaler_hook.karpenter.plan import Solve
-from cluster_autoscaler_hook.karpenter.pods import Unmodelled, is_daemon, is_finished, is_ours, kind_of
+from cluster_autoscaler_hook.karpenter.pods import Unmodelled, gates, is_daemon, is_finished, kind_of
+from cluster_autoscaler_hook.karpenter.triage import unknown_label
 
 __all__ = ["Demand", "ExplainedNode", "Explanation", "Rented", "demand_of", "explain", "rented_for"]
 
@@ -66,26 +74,32 @@ class Explanation:
     karpenter_first_choice: FirstChoice
 
 
-def demand_of(pods: Collection[Json], pool: str, zone_known: bool) -> Demand:
+def demand_of(
+    pods: Collection[Json],
+    namespaces: Mapping[str, str],
+    understood: Collection[str],
+    architectures: frozenset[str],
+) -> Demand:
+    """`namespaces`: what each one's label says, for pods without a label of their own."""
     counts: Counter[Kind] = Counter()
     left: Counter[str] = Counter()
     examples: dict[str, str] = {}
     running, nodes = 0, set()
     for pod in pods:
-        if (
-            not is_ours(pod, pool)
-            or is_finished(pod)
-            or is_daemon(pod)
-            or pod["metadata"].get("deletionTimestamp")
-        ):
+        metadata = pod["metadata"]
+        says = (metadata.get("labels") or {}).get(OPT_IN_LABEL, namespaces.get(metadata["namespace"], ""))
+        opted_in = says in ("enforce", "shadow") or GATE in gates(pod)
+        if not opted_in or is_finished(pod) or is_daemon(pod) or metadata.get("deletionTimestamp"):
             continue
         try:
-            kind = kind_of(pod, pool, zone_known)
+            kind = kind_of(pod)
         except Unmodelled as error:
             left[str(error)] += 1
             continue
-        counts[kind] += 1
-        metadata = pod["metadata"]
+        if reason := unknown_label(kind, understood):
+            left[reason] += 1
+            continue
+        counts[replace(kind, architectures=architectures)] += 1
         examples.setdefault(kind.id, f"{metadata['namespace']}/{metadata['name']}")
         if node := pod["spec"].get("nodeName"):
             running += 1
@@ -105,8 +119,11 @@ def rented_for(demand: Demand, nodes: Collection[Json], catalogue: Catalogue) ->
     return Rented(len(demand.nodes), cost, tuple(sorted(unpriced)))
 
 
-def explain(counts: Mapping[Kind, int], offered: Collection[Offer], solve: Solve) -> Explanation:
+def explain(
+    counts: Mapping[Kind, int], offered: Collection[Offer], solve: Solve, zones: Collection[str] = ()
+) -> Explanation:
     """The plan that these pods would get from an empty cluster."""
+    offered = in_zones(offered, zones, counts)
     shortages = unservable(counts, offered)
     hopeless = {shortage.kind for shortage in shortages}
     servable = {kind: count for kind, count in counts.items() if kind.id not in hopeless}

@@ -36,11 +36,11 @@ class _PlannedNode:
     cpu_millicores: int = 0
     memory_bytes: int = 0
     pods: int = 0
-    kinds: set[str] = field(default_factory=set)
+    apart: set[str] = field(default_factory=set)
 
     def add(self, kind: Kind) -> bool:
         """Whether some class can hold the pod, too; if so it is added."""
-        if kind.apart and kind.id in self.kinds:
+        if not self.apart.isdisjoint(kind.apart):
             return False
         cpu, memory = self.cpu_millicores + kind.cpu_millicores, self.memory_bytes + kind.memory_bytes
         options = [
@@ -54,7 +54,7 @@ class _PlannedNode:
         if options:
             self.options, self.cpu_millicores, self.memory_bytes = options, cpu, memory
             self.pods += 1
-            self.kinds.add(kind.id)
+            self.apart.update(kind.apart)
         return bool(options)
 
 
@@ -78,4 +78,4 @@ def first_choice(counts: Mapping[Kind, int], offered: Collection[Offer]) -> Firs
                 nodes.append(node)
     launched = [min(node.options, key=lambda offer: (offer.price_per_hour, offer.name)) for node in nodes]
     cost = sum(offer.price_per_hour for offer in launched)
-    return FirstChoice(cost, dict(sorted(Counter(offer.name for offer in launched).items())))
+    return FirstChoice(cost, dict(sorted(Counter(offer.instance_class for offer in launched).items())))

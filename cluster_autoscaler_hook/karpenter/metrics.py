@@ -29,6 +29,11 @@ class HookMetrics:
         self.waiting = Gauge(
             "surgekit_nodes_waiting_pods", "Pods that opted in and wait for a node", registry=self.registry
         )
+        self.left = Gauge(
+            "surgekit_nodes_left_pods",
+            "Pods that opted in, have no node and are left to Karpenter's pools",
+            registry=self.registry,
+        )
         self._nodes = Gauge("surgekit_nodes_planned", "Nodes of the last plan", registry=self.registry)
         self._cost = Gauge(
             "surgekit_nodes_plan_cost_per_hour", "Price of the last plan", registry=self.registry

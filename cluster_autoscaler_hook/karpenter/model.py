@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 __all__ = [
+    "ARCHITECTURE",
+    "CAPACITY_TYPE",
     "CLAIM_LABEL",
     "GATE",
     "HOSTNAME",
     "INSTANCE_TYPE",
     "MIB",
+    "NODE_POOL",
+    "OPERATING_SYSTEM",
     "OPT_IN_LABEL",
     "PLANNED_ANNOTATION",
     "POOL_LABEL",
+    "ZONE",
     "Claim",
     "ClusterNode",
     "ClusterView",
+    "Group",
     "Kind",
     "Offer",
+    "PendingPod",
     "Plan",
     "PlannedNode",
     "Requirement",
@@ -30,7 +38,7 @@ __all__ = [
     "WaitingPod",
 ]
 
-# On our claims and nodes, in the nodeSelector and (as a taint) in the tolerations of the pods for them.
+# On our claims and nodes, as label and as taint; pods that opted in tolerate the taint.
 POOL_LABEL = "surgekit.dev/pool"
 # The scheduling gate of pods that opted in: taken off once a pod's node is there.
 GATE = "surgekit.dev/nodes"
@@ -41,7 +49,14 @@ CLAIM_LABEL = "surgekit.dev/claim"
 PLANNED_ANNOTATION = "surgekit.dev/planned"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 HOSTNAME = "kubernetes.io/hostname"
+OPERATING_SYSTEM = "kubernetes.io/os"
+ARCHITECTURE = "kubernetes.io/arch"
+ZONE = "topology.kubernetes.io/zone"
+CAPACITY_TYPE = "karpenter.sh/capacity-type"
+NODE_POOL = "karpenter.sh/nodepool"  # no node of ours has it
 MIB = 1 << 20
+# A whole number as Gt and Lt compare it (64 bits); what a tenant writes may be anything.
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +78,18 @@ class Requirement:
                 return value is not None
             case "DoesNotExist":
                 return value is None
+            case "Gt" | "Lt":
+                return self._compares(value)
         raise ValueError(f"operator {self.operator!r} is not modelled")
+
+    def _compares(self, value: str | None) -> bool:
+        """As kube-scheduler: a label that is missing or no whole number is neither more nor less."""
+        if value is None or len(self.values) != 1:
+            return False
+        (bound,) = self.values
+        if not (_INTEGER.fullmatch(value) and _INTEGER.fullmatch(bound)):
+            return False
+        return int(value) > int(bound) if self.operator == "Gt" else int(value) < int(bound)
 
 
 @dataclass(frozen=True)
@@ -74,17 +100,28 @@ class Kind:
     memory_bytes: int
     # Any of these must hold, each with all its requirements; one empty term means anywhere.
     terms: tuple[tuple[Requirement, ...], ...] = ((),)
-    # What keeps two of them from sharing a node (anti-affinity to themselves, a host port); often nothing.
-    apart: str = ""
+    # Two pods that share one of these cannot share a node (anti-affinity to their own kind, a host port).
+    apart: tuple[str, ...] = ()
+    # What it may run on if it names no architecture; none: any. Not part of what tells kinds apart.
+    architectures: frozenset[str] = field(default=frozenset(), compare=False)
 
     @cached_property
     def id(self) -> str:
         """The same in every process: claims name their kinds by it."""
         terms = [[[r.key, r.operator, list(r.values)] for r in term] for term in self.terms]
-        text = json.dumps([self.cpu_millicores, self.memory_bytes, terms, self.apart])
+        text = json.dumps([self.cpu_millicores, self.memory_bytes, terms, list(self.apart)])
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """The labels that its terms ask about."""
+        return frozenset(requirement.key for term in self.terms for requirement in term)
+
     def allows(self, labels: Mapping[str, str]) -> bool:
+        if self.architectures and ARCHITECTURE not in self.keys:
+            architecture = labels.get(ARCHITECTURE)  # None: a class that the catalogue has lost since
+            if architecture is not None and architecture not in self.architectures:
+                return False
         return any(all(requirement.holds(labels) for requirement in term) for term in self.terms)
 
     def __str__(self) -> str:
@@ -92,22 +129,45 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
+class PendingPod:
+    """A pod without a node, as it was read: triage.py says what becomes of it."""
+
+    uid: str
+    namespace: str
+    name: str
+    kind: Kind | None
+    unmodelled: str = ""  # why there is no kind
+    opt_in: str = ""  # enforce, shadow or anything else: of the pod's label, else of its namespace's
+    gates: tuple[str, ...] = ()
+    unschedulable: bool = False  # the scheduler has tried it in vain
+    nominated: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class WaitingPod:
-    """A pod that opted in and has no node: still behind our gate, or tried by the scheduler in vain."""
+    """A pod to plan for: behind our gate or, in mode shadow, tried by the scheduler in vain."""
 
     uid: str
     namespace: str
     name: str
     kind: Kind
     nominated: str = ""
-    enforced: bool = True  # else it is only planned for (shadow)
     gated: bool = True
     released: bool = False  # by us, and the watch has not told of it yet
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """Pods that something holds for, the reason, and one of them by name."""
+
+    reason: str
+    pods: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
 class Offer:
-    """A class that can be rented, with what pods can have of a node of it."""
+    """A class that can be rented, in one zone or in any, with what pods can have of a node of it."""
 
     name: str
     cpu_millicores: int
@@ -115,6 +175,15 @@ class Offer:
     pods: int
     price_per_hour: float
     labels: Mapping[str, str]
+
+    @property
+    def instance_class(self) -> str:
+        return self.labels[INSTANCE_TYPE]
+
+    @property
+    def zone(self) -> str:
+        """Empty: the provider chooses."""
+        return self.labels.get(ZONE, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +201,7 @@ class Claim:
     # What its pods ask for together: its room, should the catalogue have lost its class.
     requested_cpu_millicores: int = 0
     requested_memory_bytes: int = 0
+    zone: str = ""  # empty: the provider chooses
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +213,7 @@ class ClusterNode:
     cpu_millicores: int
     memory_bytes: int
     pods: int
-    registered: bool = False
+    ready: bool = False  # registered by Karpenter, and no taint but ours keeps pods off
     do_not_disrupt: bool = False
     deleting: bool = False
     # What is bound to it, or was released and will be.
@@ -152,17 +222,21 @@ class ClusterNode:
     used_pods: int = 0
     workload_pods: int = 0  # those that no DaemonSet owns
     bound: Mapping[str, int] = field(default_factory=dict)  # kind id -> pods
+    apart: frozenset[str] = frozenset()  # of the pods on it
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
     """Everything a decision rests on, taken at one moment."""
 
-    waiting: tuple[WaitingPod, ...] = ()
+    pending: tuple[PendingPod, ...] = ()
     claims: tuple[Claim, ...] = ()
     nodes: Mapping[str, ClusterNode] = field(default_factory=dict)  # ours, by name
-    left: Mapping[str, int] = field(default_factory=dict)  # why pods were not planned for -> how many
-    age_s: float = 0.0
+    architectures: frozenset[str] = frozenset()  # what pods that name none may run on
+    # What triage makes of the pending pods.
+    waiting: tuple[WaitingPod, ...] = ()
+    held: tuple[Group, ...] = ()  # behind our gate, and not to be planned for yet
+    left: tuple[Group, ...] = ()  # opted in, and served by others
 
     def node_of(self, claim: Claim) -> ClusterNode | None:
         if not claim.provider_id:
@@ -180,21 +254,25 @@ class Room:
     memory_bytes: int
     pods: int
     kinds: dict[str, int]  # what is there already
+    apart: set[str] = field(default_factory=set)  # of what is there already
     node: str = ""  # empty while it is on its way
 
     def takes(self, kind: Kind) -> bool:
-        return (
+        return bool(
             kind.cpu_millicores <= self.cpu_millicores
             and kind.memory_bytes <= self.memory_bytes
             and self.pods >= 1
             and kind.allows(self.labels)
-            and not (kind.apart and self.kinds.get(kind.id))
+            and self.apart.isdisjoint(kind.apart)
+            # Which zone the provider chose is known when the node is there.
+            and (self.node or ZONE in self.labels or ZONE not in kind.keys)
         )
 
     def add(self, kind: Kind) -> None:
         self.cpu_millicores -= kind.cpu_millicores
         self.memory_bytes -= kind.memory_bytes
         self.pods -= 1
+        self.apart.update(kind.apart)
         self.kinds[kind.id] = self.kinds.get(kind.id, 0) + 1
 
 
@@ -204,6 +282,7 @@ class PlannedNode:
     instance_class: str
     price_per_hour: float
     pods: Mapping[str, int]  # kind id -> pods
+    zone: str = ""  # empty: the provider chooses
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,18 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from cluster_autoscaler_hook.karpenter.model import ClusterView, Offer, Plan, PlannedNode
+from cluster_autoscaler_hook.karpenter.model import (
+    ClusterView,
+    Offer,
+    Plan,
+    PlannedNode,
+    Shortage,
+    WaitingPod,
+)
 from cluster_autoscaler_hook.karpenter.settings import Settings
+from cluster_autoscaler_hook.karpenter.triage import grouped
+from surgekit.api_path import Resource
+from surgekit.modes import Mode
 
-__all__ = ["PATH", "Phase", "intended", "new_object", "status_of", "unavailable_of"]
+__all__ = [
+    "NODE_PLANS",
+    "PATH",
+    "Phase",
+    "intended",
+    "live_fields",
+    "new_object",
+    "plan_fields",
+    "time_text",
+    "unavailable_of",
+]
 
-PATH = "/apis/surgekit.dev/v1alpha1/nodeplans"
+NODE_PLANS = Resource("surgekit.dev/v1alpha1", "nodeplans")
+PATH = NODE_PLANS.path()
 Json = dict[str, Any]
 _REASONS = 20  # of a solver that tells more, the first
+_KINDS = 100  # tenants can make up any number
 
 
 class Phase:
@@ -35,38 +58,23 @@ def new_object(settings: Settings) -> Json:
     }
 
 
-def status_of(
-    plan: Plan,
-    phase: str,
-    view: ClusterView,
-    known: Mapping[str, Offer],
-    unavailable: Mapping[str, float],
-    settings: Settings,
-    currency: str,
-    trouble: str,
-    now: float,
-) -> Json:
-    """All of the status; `unavailable` has until when (Unix time) classes are left out."""
-    names = {pod.kind.id: f"{pod.namespace}/{pod.name}" for pod in reversed(view.waiting)}
+def plan_fields(plan: Plan, phase: str, waiting: Iterable[WaitingPod]) -> Json:
+    """What was decided: stays until the next plan."""
+    names = {pod.kind.id: f"{pod.namespace}/{pod.name}" for pod in waiting}
     pods: Counter[str] = Counter()
     for node in plan.nodes:
         pods.update(node.pods)
-    running = [known[c.instance_class] for c in view.claims if c.instance_class in known and not c.deleting]
     return {
-        "mode": str(settings.mode),
         "phase": phase,
         "plan": plan.id,
-        "currency": currency,
         "costPerHour": round(plan.cost_per_hour, 6),
         "lowerBoundPerHour": round(plan.lower_bound_per_hour, 6),
-        "runningCostPerHour": round(sum(offer.price_per_hour for offer in running), 6),
-        "runningNodes": len(running),
-        "waitingPods": len(view.waiting),
         "plannedNodes": len(plan.nodes),
         "nodes": [
             {
                 "claim": node.claim,
                 "instanceClass": node.instance_class,
+                "zone": node.zone,
                 "pricePerHour": node.price_per_hour,
                 "pods": dict(sorted(node.pods.items())),
             }
@@ -80,35 +88,77 @@ def status_of(
                 "planned": pods[kind.id],
                 "example": names.get(kind.id, ""),
             }
-            for kind in sorted(plan.kinds.values(), key=lambda kind: kind.id)
+            for kind in sorted(plan.kinds.values(), key=lambda kind: (-pods[kind.id], kind.id))[:_KINDS]
         ],
-        "shortages": [{"kind": s.kind, "pods": s.pods, "reason": s.reason} for s in plan.shortages],
-        "left": [{"reason": reason, "pods": count} for reason, count in sorted(view.left.items())],
-        "unavailable": [
-            {"instanceClass": name, "until": _time(until)} for name, until in sorted(unavailable.items())
-        ],
+        "shortages": [{"kind": s.kind, "pods": s.pods, "reason": s.reason} for s in plan.shortages[:_KINDS]],
         "reasons": list(plan.reasons[:_REASONS]),
-        "observedTime": _time(now),
-        "conditions": [_condition(plan, trouble, now)],
     }
 
 
-def _condition(plan: Plan, trouble: str, now: float) -> Json:
+def live_fields(
+    view: ClusterView,
+    placed: Collection[str],
+    shortages: Collection[Shortage],
+    known: Mapping[str, Offer],
+    understood: Collection[str],
+    unavailable: Mapping[str, float],
+    settings: Settings,
+    currency: str,
+    blind: str,
+    trouble: str,
+    now: float,
+) -> Json:
+    """What holds now. `placed`: uids of the pods that a node of ours takes. `shortages`: of the last plan.
+    `unavailable`: until when (Unix time) classes are left out. `blind`: why nothing can be planned at all.
+    `trouble`: why there is no last plan."""
+    running = [known[c.instance_class] for c in view.claims if c.instance_class in known and not c.deleting]
+    short = {shortage.kind: shortage.reason for shortage in shortages}
+    shadow = settings.mode is not Mode.ENFORCE
+
+    def reason(pod: WaitingPod) -> str:
+        if pod.uid in placed:
+            return "its node is on its way"
+        return short.get(pod.kind.id) or ("planned for; others serve it" if shadow else "the next plan")
+
+    waiting = (*grouped((pod, reason(pod)) for pod in view.waiting), *view.held)
+    return {
+        "mode": str(settings.mode),
+        "gating": not shadow and not blind,
+        "understoodLabels": sorted(understood),
+        "currency": currency,
+        "runningCostPerHour": round(sum(offer.price_per_hour for offer in running), 6),
+        "runningNodes": len(running),
+        "waitingPods": sum(group.pods for group in waiting),
+        "waiting": [asdict(group) for group in waiting],
+        "leftPods": sum(group.pods for group in view.left),
+        "left": [asdict(group) for group in view.left],
+        "unavailable": [
+            {"instanceClass": name, "until": time_text(until)} for name, until in sorted(unavailable.items())
+        ],
+        "observedTime": time_text(now),
+        "conditions": [_condition(view, placed, short, blind or trouble, now)],
+    }
+
+
+def _condition(
+    view: ClusterView, placed: Collection[str], short: Mapping[str, str], trouble: str, now: float
+) -> Json:
+    unserved = [p for p in view.waiting if p.uid not in placed and p.kind.id in short]
     if trouble:
         status, reason, message = "False", "Trouble", trouble
-    elif plan.shortages:
-        short = sum(s.pods for s in plan.shortages)
+    elif unserved:
         status, reason = "False", "Shortage"
-        message = f"{short} pods not served: {plan.shortages[0].reason}"
+        message = f"{len(unserved)} pods not served: {short[unserved[0].kind.id]}"
+    elif view.waiting:
+        status, reason, message = "True", "Planned", f"{len(view.waiting)} pods wait for their nodes"
     else:
-        status, reason = "True", "Planned" if plan.nodes else "NothingToDo"
-        message = f"{len(plan.nodes)} nodes at {plan.cost_per_hour:.4f} an hour" if plan.nodes else ""
+        status, reason, message = "True", "NothingToDo", ""
     return {
         "type": "Served",
         "status": status,
         "reason": reason,
         "message": message,
-        "lastTransitionTime": _time(now),
+        "lastTransitionTime": time_text(now),
     }
 
 
@@ -124,6 +174,7 @@ def intended(obj: Json) -> tuple[PlannedNode, ...]:
                 node["instanceClass"],
                 float(node["pricePerHour"]),
                 dict(node.get("pods") or {}),
+                str(node.get("zone") or ""),
             )
             for node in status.get("nodes") or ()
         )
@@ -144,5 +195,5 @@ def unavailable_of(obj: Json, now: float) -> dict[str, float]:
     return found
 
 
-def _time(at: float) -> str:
+def time_text(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -10,12 +10,14 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
-from cluster_autoscaler_hook.karpenter.demand import problem_of, unservable
+from cluster_autoscaler_hook.karpenter.demand import in_zones, problem_of, unservable
 from cluster_autoscaler_hook.karpenter.model import (
     INSTANCE_TYPE,
     POOL_LABEL,
+    ZONE,
     ClusterView,
     Kind,
     Offer,
@@ -49,34 +51,33 @@ def rooms_of(view: ClusterView, offered: Mapping[str, Offer], pool: str) -> list
                     node.memory_bytes - node.used_memory_bytes,
                     node.pods - node.used_pods,
                     dict(node.bound),
+                    set(node.apart),
                     node.name,
                 )
             )
-        elif offer := offered.get(claim.instance_class):
-            labels = offer.labels
+            continue
+        zone = {ZONE: claim.zone} if claim.zone else {}
+        if offer := offered.get(claim.instance_class):
+            labels = {**offer.labels, **zone}
             rooms.append(Room(claim, labels, offer.cpu_millicores, offer.memory_bytes, offer.pods, {}))
         else:  # the catalogue has lost the class since: room for what it was made for, and no more
-            labels = {POOL_LABEL: pool, INSTANCE_TYPE: claim.instance_class}
+            labels = {POOL_LABEL: pool, INSTANCE_TYPE: claim.instance_class, **zone}
             cpu, memory = claim.requested_cpu_millicores, claim.requested_memory_bytes
             rooms.append(Room(claim, labels, cpu, memory, sum(claim.planned.values()), {}))
     return rooms
 
 
-def unplaced(
-    waiting: Collection[WaitingPod], rooms: list[Room], stuck: Collection[str] = ()
-) -> tuple[Counter[Kind], dict[str, str]]:
+def unplaced(waiting: Collection[WaitingPod], rooms: list[Room]) -> tuple[Counter[Kind], dict[str, str]]:
     """The pods the rooms cannot take, by kind; and which claim each of the others will go to, by uid.
 
     First where they are nominated, then what a claim was made for, then whatever fits, large pods first.
-    `stuck` are uids of pods that should have fitted and did not: our picture of them is wrong, and a new
-    node is the way out.
     """
     by_kind: dict[Kind, list[WaitingPod]] = {}
     for pod in sorted(waiting, key=lambda pod: pod.uid):
         by_kind.setdefault(pod.kind, []).append(pod)
     kinds = {kind.id: kind for kind in by_kind}
     placed: dict[str, str] = {}
-    left = {kind: [pod for pod in pods if pod.uid not in stuck] for kind, pods in by_kind.items()}
+    left = {kind: list(pods) for kind, pods in by_kind.items()}
     for room in rooms:
         for kind, pods in left.items():
             for pod in [pod for pod in pods if room.node and pod.nominated == room.node]:
@@ -97,9 +98,7 @@ def unplaced(
             while left[kind] and room.takes(kind):
                 room.add(kind)
                 placed[left[kind].pop().uid] = room.claim.name
-    counts = Counter({kind: len(pods) for kind, pods in left.items() if pods})
-    counts.update(pod.kind for pod in waiting if pod.uid in stuck)
-    return counts, placed
+    return Counter({kind: len(pods) for kind, pods in left.items() if pods}), placed
 
 
 def make_plan(
@@ -108,15 +107,15 @@ def make_plan(
     settings: Settings,
     solve: Solve,
     all_offered: Mapping[str, Offer] | None = None,
-    stuck: Collection[str] = (),
 ) -> Plan:
     """The nodes to rent now. `offered` is without the classes that could not be had lately; `all_offered`,
     with them, says what claims already made will have."""
     known = all_offered or {offer.name: offer for offer in offered}
-    counts, _ = unplaced(view.waiting, rooms_of(view, known, settings.pool), stuck)
+    counts, _ = unplaced(view.waiting, rooms_of(view, known, settings.pool))
     kinds = {kind.id: kind for kind in counts}
     if not counts:
         return Plan(reasons=("every waiting pod fits nodes that run or are on their way",))
+    offered = in_zones(offered, settings.zones, counts)
     shortages = unservable(counts, offered)
     hopeless = {shortage.kind for shortage in shortages}
     servable = {kind: count for kind, count in counts.items() if kind.id not in hopeless}
@@ -124,18 +123,16 @@ def make_plan(
         return Plan(kinds=kinds, shortages=tuple(shortages), reasons=("no class can serve what waits",))
     problem = problem_of(servable, offered)
     solution = solve(problem)
-    prices = {offer.name: offer.price_per_hour for offer in offered}
+    by_name = {offer.name: offer for offer in offered}
     wanted = [
-        PlannedNode("", node.instance_class, prices[node.instance_class], pods)
+        PlannedNode("", offer.instance_class, offer.price_per_hour, pods, offer.zone)
         for node in solution.allocation.nodes
         if (pods := {kind: count for kind, count in node.containers.items() if count})
+        if (offer := by_name[node.instance_class])
     ]
     kept, cut = _within_limits(wanted, view, known, settings)
     plan_id = _id(kept, view)
-    nodes = tuple(
-        PlannedNode(f"{settings.pool}-{plan_id}-{i}", n.instance_class, n.price_per_hour, n.pods)
-        for i, n in enumerate(kept)
-    )
+    nodes = tuple(replace(node, claim=f"{settings.pool}-{plan_id}-{i}") for i, node in enumerate(kept))
     return Plan(
         id=plan_id,
         nodes=nodes,
@@ -223,7 +220,8 @@ def _limit_passed(total: _Totals, settings: Settings) -> str:
 
 
 def _id(nodes: list[PlannedNode], view: ClusterView) -> str:
-    """Of the content and the pods it is for: the same plan made twice is the same claims."""
-    content = [[n.instance_class, sorted(n.pods.items())] for n in nodes]
-    text = json.dumps([content, sorted(pod.uid for pod in view.waiting)])
+    """Of the content, the pods it is for and what there is: the same plan made twice is the same claims."""
+    content = [[n.instance_class, n.zone, sorted(n.pods.items())] for n in nodes]
+    there = sorted(claim.name for claim in view.claims)
+    text = json.dumps([content, sorted(pod.uid for pod in view.waiting), there])
     return hashlib.sha256(text.encode()).hexdigest()[:8]

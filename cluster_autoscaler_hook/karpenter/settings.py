@@ -15,20 +15,31 @@ __all__ = ["Settings"]
 @dataclass(frozen=True)
 class Settings:
     mode: Mode = setting(
-        Mode.ENFORCE,
-        "off (nothing is watched), shadow (plans, prices, writes its NodePlan only) or enforce (rents too)",
+        Mode.SHADOW,
+        "off (takes its gate off pods, plans nothing), shadow (the same, but writes plans and prices into "
+        "its NodePlan) or enforce (rents; needs a catalogue and a node class)",
     )
     pool: str = setting("fcma", "value of the label surgekit.dev/pool of our nodes, and name of the NodePlan")
     catalogue: Path | None = setting(
-        None, "file of classes and prices, .yaml or the paper's .csv; none: the AWS table that is shipped"
-    )
-    node_class_group: str = setting("karpenter.kwok.sh", "API group of the node class that claims refer to")
-    node_class_kind: str = setting("KWOKNodeClass", "kind of that node class")
-    node_class_name: str = setting("default", "name of that node class")
+        None, "file of classes and prices, .yaml or the paper's .csv; none: the AWS table that is shipped, "
+        "which is a sample and not for enforce",
+    )  # fmt: skip
+    node_class_group: str = setting("", "API group of your provider's node class, such as karpenter.k8s.aws")
+    node_class_kind: str = setting("", "kind of that node class, such as EC2NodeClass")
+    node_class_name: str = setting("", "name of that node class")
     capacity_type: str = setting("on-demand", "karpenter.sh/capacity-type of the claims; prices are of it")
-    zone: str = setting("any", "topology.kubernetes.io/zone of the claims; any: the provider chooses")
+    zones: tuple[str, ...] = setting(
+        (), "zones that the node class rents in, at the catalogue's prices; none: the provider chooses, and "
+        "pods that name a zone are left to Karpenter",
+    )  # fmt: skip
+    architectures: tuple[str, ...] = setting(
+        (), "what pods that name no architecture may run on, amd64, arm64 or both; none: what the cluster's "
+        "other nodes are",
+    )  # fmt: skip
     arm64_classes: str = setting(
-        r"^[a-z]+[0-9]+g[a-z]*\.", "regular expression of the class names that are arm64; others are amd64"
+        r"^[a-z]+[0-9]+g[a-z]*\.",
+        "regular expression of the class names that are arm64; others are amd64. "
+        "The label kubernetes.io/arch in the catalogue goes before",
     )
     variant: str = setting("best", "solver: best, paper, ffc or ffp")
     solve_deadline_s: float = setting(
@@ -64,9 +75,9 @@ class Settings:
     unavailable_for_s: float = setting(
         180.0, "seconds a class is left out after it could not be had", minimum=1.0, maximum=86400.0
     )
-    stuck_after_s: float = setting(
-        30.0, "seconds a pod may wait though it should fit a node of ours; then it gets a new one",
-        minimum=1.0, maximum=3600.0,
+    longest_wait_s: float = setting(
+        300.0, "seconds a pod waits behind the gate without a node on its way; then it is left to Karpenter",
+        minimum=1.0, maximum=86400.0,
     )  # fmt: skip
     expire_after: str = setting("720h", "expireAfter of the claims, as Karpenter's own default; or Never")
     max_input_age_s: float = setting(
@@ -78,10 +89,6 @@ class Settings:
     )
     bind: str = setting("0.0.0.0:8080", "address and port of /livez, /readyz, /metrics")
     log_level: str = setting("INFO", "DEBUG, INFO, WARNING or ERROR")
-
-    @property
-    def zone_known(self) -> bool:
-        return self.zone != "any"
 
     def __post_init__(self) -> None:
         if self.batch_max_s < self.batch_idle_s:
@@ -98,3 +105,17 @@ class Settings:
             re.compile(self.arm64_classes)
         except re.error as error:
             raise SettingsError(f"arm64_classes: {self.arm64_classes!r}: {error}") from error
+        if self.mode is Mode.ENFORCE:
+            self._check_live()
+
+    def _check_live(self) -> None:
+        for key in ("node_class_group", "node_class_kind", "node_class_name"):
+            if not getattr(self, key):
+                raise SettingsError(
+                    f"{key}: '' must name the node class of your Karpenter provider when mode is enforce"
+                )
+        if self.catalogue is None:
+            raise SettingsError(
+                "catalogue: None must name a file with your prices when mode is enforce; the table that is "
+                "shipped is a sample"
+            )

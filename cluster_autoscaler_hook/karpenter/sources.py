@@ -1,47 +1,53 @@
-"""What is read of the cluster: four watches, and the view a decision rests on."""
+"""What is read of the cluster: five watches, and the view a decision rests on."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from cluster_autoscaler_hook.karpenter import claims as claim_objects
-from cluster_autoscaler_hook.karpenter.demand import daemon_overhead
+from cluster_autoscaler_hook.karpenter.demand import architectures, daemon_overhead
 from cluster_autoscaler_hook.karpenter.model import (
+    ARCHITECTURE,
+    GATE,
     INSTANCE_TYPE,
+    OPT_IN_LABEL,
     POOL_LABEL,
     Claim,
     ClusterNode,
     ClusterView,
     Kind,
-    WaitingPod,
+    PendingPod,
 )
 from cluster_autoscaler_hook.karpenter.pods import (
     Unmodelled,
+    gates,
     is_daemon,
-    is_enforced,
     is_finished,
-    is_gated,
-    is_ours,
-    is_waiting,
+    is_unschedulable,
     kind_of,
+    tolerates,
 )
+from cluster_autoscaler_hook.karpenter.settings import Settings
+from surgekit.checked import checked
 from surgekit.kube import Kube
+from surgekit.modes import Mode
 from surgekit.pods import PodError, requests
 from surgekit.quantity import QuantityError, parse
+from surgekit.table import Seen, Table, Unreadable
 from surgekit.watch import Watch
 
-__all__ = ["ClusterSource", "PodRecord", "read_node", "read_pod"]
+__all__ = ["ClusterSource", "PodRecord", "pending", "read_node", "read_pod"]
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class PodRecord:
-    """What is kept of a pod: it waits and is ours, or it takes room on a node."""
+    """What is kept of a pod: it takes room on a node, or it has none."""
 
     uid: str
     namespace: str
@@ -51,35 +57,41 @@ class PodRecord:
     memory_bytes: int
     daemon: bool
     kind: Kind | None
-    waiting: bool = False
-    enforced: bool = False
+    unmodelled: str = ""  # why there is no kind
+    opt_in: str | None = None  # of its own label; None: its namespace decides
+    gates: tuple[str, ...] = ()
+    unschedulable: bool = False
     nominated: str = ""
-    unmodelled: str = ""
-    gated: bool = False
+    leaving: bool = False
 
     @property
     def place(self) -> str:
         """Where it takes room: its node, or the one it was released for and is not bound to yet."""
-        return self.node or ("" if self.gated or self.waiting else self.nominated)
+        return self.node or ("" if self.gates or self.unschedulable else self.nominated)
 
 
-def read_pod(obj: Json, pool: str, zone_known: bool = False) -> PodRecord | None:
-    """None: it neither takes room nor waits for us."""
-    node = obj["spec"].get("nodeName") or ""
-    ours = is_ours(obj, pool)
-    if is_finished(obj) or not (node or ours):
+@checked
+def read_pod(obj: Json, pool: str) -> PodRecord | None:
+    """None: it takes no room and needs none, or it waits for the nodes of another pool."""
+    metadata, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
+    node = spec.get("nodeName") or ""
+    behind, welcome = gates(obj), tolerates(obj, pool)
+    if is_finished(obj) or (not node and not welcome and _waits_elsewhere(spec)):
         return None
     kind, unmodelled = None, ""
-    if ours:
+    if welcome or not node:  # else it is not on a node of ours
         try:
-            kind = kind_of(obj, pool, zone_known)
+            kind = kind_of(obj)
+            if GATE in behind and not welcome:
+                kind, unmodelled = None, f"no toleration for the taint {POOL_LABEL}={pool}"
         except Unmodelled as error:
             unmodelled = str(error)
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
+            unmodelled = f"it cannot be read: {type(error).__name__}"
     try:
         cpu, memory = requests(obj)
     except PodError:
         cpu = memory = 0.0
-    metadata = obj["metadata"]
     return PodRecord(
         metadata["uid"],
         metadata["namespace"],
@@ -89,18 +101,47 @@ def read_pod(obj: Json, pool: str, zone_known: bool = False) -> PodRecord | None
         round(memory),
         is_daemon(obj),
         kind,
-        ours and is_waiting(obj),
-        is_enforced(obj, pool),
-        (obj.get("status") or {}).get("nominatedNodeName") or "",
         unmodelled,
-        is_gated(obj),
+        (metadata.get("labels") or {}).get(OPT_IN_LABEL),
+        behind,
+        is_unschedulable(obj),
+        status.get("nominatedNodeName") or "",
+        bool(metadata.get("deletionTimestamp")),
     )
 
 
+def _waits_elsewhere(spec: Json) -> bool:
+    return any(t.get("key") == POOL_LABEL and t.get("value") for t in spec.get("tolerations") or ())
+
+
+def pending(pods: list[PodRecord], namespaces: dict[str, str]) -> tuple[PendingPod, ...]:
+    """The pods without a node; `namespaces` has what each namespace's label says."""
+    return tuple(
+        PendingPod(
+            p.uid,
+            p.namespace,
+            p.name,
+            p.kind,
+            p.unmodelled,
+            namespaces.get(p.namespace, "") if p.opt_in is None else p.opt_in,
+            p.gates,
+            p.unschedulable,
+            p.nominated,
+        )
+        for p in pods
+        if not (p.node or p.leaving or p.daemon)
+    )
+
+
+@checked
 def read_node(obj: Json) -> ClusterNode:
     metadata, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
     labels = metadata.get("labels") or {}
     amounts = status.get("allocatable") or {}
+    kept_off = any(
+        t.get("key") != POOL_LABEL and t.get("effect") in ("NoSchedule", "NoExecute")
+        for t in spec.get("taints") or ()
+    )
     return ClusterNode(
         name=metadata["name"],
         provider_id=spec.get("providerID") or "",
@@ -109,7 +150,7 @@ def read_node(obj: Json) -> ClusterNode:
         cpu_millicores=int(_amount(amounts, "cpu") * 1000 + 1e-6),
         memory_bytes=int(_amount(amounts, "memory")),
         pods=int(_amount(amounts, "pods")),
-        registered=labels.get("karpenter.sh/registered") == "true",
+        ready=labels.get("karpenter.sh/registered") == "true" and not kept_off,
         do_not_disrupt=(metadata.get("annotations") or {}).get("karpenter.sh/do-not-disrupt") == "true",
         deleting=bool(metadata.get("deletionTimestamp")),
     )
@@ -123,29 +164,42 @@ def _amount(amounts: Json, name: str) -> float:
 
 
 class ClusterSource:
-    """Watches pods, our nodes, our claims and DaemonSets; `changed` is called after each batch of news."""
+    """Watches pods, namespaces, nodes, our claims and DaemonSets (in mode off: pods, whose gates go off);
+    `changed` is called after each batch of news."""
 
-    def __init__(self, kube: Kube, pool: str, zone_known: bool, changed: Callable[[], None]) -> None:
+    def __init__(self, kube: Kube, settings: Settings, changed: Callable[[], None]) -> None:
         self._lock = threading.Lock()
-        self._pool, self._zone_known, self._changed = pool, zone_known, changed
+        self._settings, self._changed = settings, changed
+        self._pool = pool = settings.pool
         self._pods: dict[str, PodRecord] = {}
+        self._namespaces: dict[str, tuple[str, str]] = {}  # uid -> name, what its label says
         self._nodes: dict[str, ClusterNode] = {}
+        self._other_nodes: dict[str, dict[str, str]] = {}  # uid -> its label of the architecture
         self._claims: dict[str, Claim] = {}
         self._daemon_sets: dict[str, Json] = {}
         self._refused: list[Claim] = []
         self.known_claims: set[str] = set()  # every name the watch has told of
+        self.unreadable = Unreadable(kube, "nodes")
+        self._our_nodes = _Rows(self, self._put_node, self._nodes)
+        self._our_claims = _Rows(self, self._put_claim, self._claims, self._gone_claim)
         ours = {"labelSelector": f"{POOL_LABEL}={pool}"}
-        self._watches = {
-            "pods": Watch(kube, "/api/v1/pods", _Table(self, self._put_pod, self._pods)),
-            "nodes": Watch(kube, "/api/v1/nodes", _Table(self, self._put_node, self._nodes), **ours),
-            "claims": Watch(
-                kube,
-                claim_objects.PATH,
-                _Table(self, self._put_claim, self._claims, self._gone_claim),
-                **ours,
+        self._watches = {"pods": Watch(kube, "/api/v1/pods", _Rows(self, self._put_pod, self._pods))}
+        if settings.mode is Mode.OFF:
+            return
+        self._watches |= {
+            "namespaces": Watch(
+                kube, "/api/v1/namespaces", _Rows(self, self._put_namespace, self._namespaces)
             ),
+            "nodes": Watch(kube, "/api/v1/nodes", self._our_nodes, **ours),
+            "other nodes": Watch(
+                kube,
+                "/api/v1/nodes",
+                _Rows(self, self._put_other_node, self._other_nodes),
+                labelSelector=f"{POOL_LABEL}!={pool}",
+            ),
+            "claims": Watch(kube, claim_objects.PATH, self._our_claims, **ours),
             "daemonsets": Watch(
-                kube, "/apis/apps/v1/daemonsets", _Table(self, self._put_daemon_set, self._daemon_sets)
+                kube, "/apis/apps/v1/daemonsets", _Rows(self, self._put_daemon_set, self._daemon_sets)
             ),
         }
 
@@ -158,7 +212,12 @@ class ClusterSource:
             watch.stop()
 
     def ages_s(self, now_s: float) -> dict[str, float]:
-        return {name: watch.age_s(now_s) for name, watch in self._watches.items()}
+        """Infinite where a node or a claim of ours was never read: what it holds would be rented again."""
+        unknown = {"nodes": self._our_nodes.unknown, "claims": self._our_claims.unknown}
+        return {
+            name: float("inf") if unknown.get(name) else watch.age_s(now_s)
+            for name, watch in self._watches.items()
+        }
 
     def overhead(self) -> tuple[int, int, int]:
         with self._lock:
@@ -170,19 +229,17 @@ class ClusterSource:
             refused, self._refused = self._refused, []
         return refused
 
-    def view(self, now_s: float, with_shadow: bool = True) -> ClusterView:
-        """`with_shadow`: with the pods that are only planned for."""
+    def view(self) -> ClusterView:
         with self._lock:
             pods, nodes = list(self._pods.values()), dict(self._nodes)
+            namespaces = dict(self._namespaces.values())
+            all_labels = [*(node.labels for node in nodes.values()), *self._other_nodes.values()]
             claims = tuple(sorted(self._claims.values(), key=lambda c: (c.created, c.name)))
-        waiting = tuple(
-            WaitingPod(p.uid, p.namespace, p.name, p.kind, p.nominated, p.enforced, p.gated)
-            for p in pods
-            if p.waiting and p.kind and not p.daemon and (p.enforced or with_shadow)
-        )
-        left = Counter(p.unmodelled for p in pods if p.waiting and p.unmodelled)
         return ClusterView(
-            waiting, claims, _with_pods(nodes, pods), dict(left), max(self.ages_s(now_s).values())
+            pending(pods, namespaces),
+            claims,
+            _with_pods(nodes, pods),
+            architectures(all_labels, self._settings),
         )
 
     def tell(self) -> None:
@@ -193,11 +250,20 @@ class ClusterSource:
         return self._lock
 
     def _put_pod(self, obj: Json) -> None:
-        record = read_pod(obj, self._pool, self._zone_known)
+        record = read_pod(obj, self._pool)
         if record is None:
             self._pods.pop(obj["metadata"]["uid"], None)
         else:
             self._pods[record.uid] = record
+
+    def _put_namespace(self, obj: Json) -> None:
+        metadata = obj["metadata"]
+        says = (metadata.get("labels") or {}).get(OPT_IN_LABEL, "")
+        self._namespaces[metadata["uid"]] = (metadata["name"], str(says))
+
+    def _put_other_node(self, obj: Json) -> None:
+        labels = obj["metadata"].get("labels") or {}
+        self._other_nodes[obj["metadata"]["uid"]] = {ARCHITECTURE: str(labels.get(ARCHITECTURE, ""))}
 
     def _put_node(self, obj: Json) -> None:
         self._nodes[obj["metadata"]["uid"]] = read_node(obj)
@@ -216,6 +282,7 @@ class ClusterSource:
             self._refused.append(before)
 
     def _put_daemon_set(self, obj: Json) -> None:
+        daemon_overhead([obj], self._pool)  # raises where `overhead` would
         self._daemon_sets[obj["metadata"]["uid"]] = obj
 
 
@@ -234,13 +301,14 @@ def _with_pods(nodes: dict[str, ClusterNode], pods: list[PodRecord]) -> dict[str
             used_pods=len(bound[name]),
             workload_pods=sum(not p.daemon for p in bound[name]),
             bound=dict(Counter(p.kind.id for p in bound[name] if p.kind)),
+            apart=frozenset(token for p in bound[name] if p.kind for token in p.kind.apart),
         )
         for name, node in by_name.items()
     }
 
 
-class _Table:
-    """One watch's consumer: keeps one of the source's tables."""
+class _Rows(Table[Json]):
+    """One watch's consumer: keeps one of the source's tables, by uid."""
 
     def __init__(
         self,
@@ -249,24 +317,43 @@ class _Table:
         table: dict[str, Any],
         gone: Callable[[str], None] | None = None,
     ) -> None:
+        super().__init__(source.unreadable)
         self._source, self._put, self._table = source, put, table
         self._gone = gone or self._drop
+        self.unknown: set[str] = set()  # uids of those that are there and were never read
 
     def _drop(self, uid: str) -> None:
         self._table.pop(uid, None)
 
-    def replace(self, objects: list[Json], arrival_s: float) -> None:  # noqa: ARG002  # the watch's protocol
-        with self._source.lock:
-            for uid in set(self._table) - {obj["metadata"]["uid"] for obj in objects}:
-                self._gone(uid)
-            for obj in objects:
-                self._put(obj)
+    def read(self, obj: Json) -> Json:
+        return obj
+
+    def listed(self, there: Sequence[Seen], arrival_s: float) -> None:
+        super().listed(there, arrival_s)
         self._source.tell()
 
-    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:  # noqa: ARG002  # the watch's protocol
+    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
+        uids = {obj.uid for obj in there}
         with self._source.lock:
-            if kind == "DELETED":
-                self._gone(obj["metadata"]["uid"])
-            else:
-                self._put(obj)
+            self.unknown &= uids
+            for uid in set(self._table) - uids:
+                self._gone(uid)
+
+    def put(self, obj: Seen, says: Json, arrival_s: float) -> None:  # noqa: ARG002
+        with self._source.lock:
+            self._put(says)
+            self.unknown.discard(obj.uid)
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
+        with self._source.lock:
+            self.unknown.discard(obj.uid)
+            self._gone(obj.uid)
+
+    def cannot_read(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
+        with self._source.lock:
+            if obj.uid not in self._table:
+                self.unknown.add(obj.uid)
+
+    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:
+        super().apply(kind, obj, arrival_s)
         self._source.tell()

@@ -6,18 +6,35 @@ and the gate is taken off. The scheduler tries the nominated node first and keep
 same or a lower priority: the plan is followed as far as it holds, and the scheduler decides. Without the gate
 every node that appears would have it try pods meant for others: one tried in vain loses its nomination
 (Kubernetes 1.36, preemption.go) and backs off for seconds.
+
+A pod that is released is the scheduler's: should the nominated node not take it, it may go anywhere, and
+Karpenter's pools serve it as any other. So a wrong picture of ours costs money, never a pod.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from cluster_autoscaler_hook.karpenter.model import Claim, ClusterView, Offer
+from cluster_autoscaler_hook.karpenter.demand import in_zones, unservable
+from cluster_autoscaler_hook.karpenter.model import Claim, ClusterView, Offer, WaitingPod
 from cluster_autoscaler_hook.karpenter.plan import rooms_of, unplaced
 from cluster_autoscaler_hook.karpenter.settings import Settings
+from cluster_autoscaler_hook.karpenter.triage import LetGo
 
-__all__ = ["Release", "Removal", "Steering", "steer"]
+__all__ = ["Release", "Removal", "Steering", "Waited", "steer"]
+
+# A pod that this many plans rented for, and that no node took, is not what we think it is.
+_MOST_PLANS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """What a pod has been through: since when it waits, and how many plans rented for it."""
+
+    since: float
+    plans: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +56,7 @@ class Removal:
 @dataclass(frozen=True, slots=True)
 class Steering:
     releases: tuple[Release, ...] = ()
+    let_go: tuple[LetGo, ...] = ()
     removals: tuple[Removal, ...] = ()
     # When to look again though nothing changed; None: only when something does.
     again_in_s: float | None = None
@@ -47,23 +65,28 @@ class Steering:
 def steer(
     view: ClusterView,
     offered: Mapping[str, Offer],
+    available: Collection[Offer] | None,
     settings: Settings,
     empty_since: Mapping[str, float],
+    waited: Mapping[str, Waited],
     now: float,
 ) -> Steering:
-    """`empty_since`: when each claim was first seen without a pod, by this replica's clock, as is `now`."""
+    """`available`: the classes that can be had now; None if that is not known. `empty_since`: when each claim
+    was first seen without a pod, by this replica's clock, as are `waited` and `now`."""
     _, placed = unplaced(view.waiting, rooms_of(view, offered, settings.pool))
     names = {
         claim.name: node.name
         for claim in view.claims
-        if (node := view.node_of(claim)) and node.registered and not node.deleting
+        if (node := view.node_of(claim)) and node.ready and not node.deleting
     }
     releases = tuple(
         Release(pod.uid, pod.namespace, pod.name, name)
         for pod in view.waiting
-        if pod.enforced and pod.gated and not pod.released
+        if pod.gated and not pod.released
         if (name := names.get(placed.get(pod.uid, ""), ""))
     )
+    homeless = [pod for pod in view.waiting if pod.gated and not pod.released and pod.uid not in placed]
+    gone = _let_go(homeless, available, settings, waited, now)
     needed = set(placed.values())
     removals, waits = [], []
     for claim in view.claims:
@@ -76,7 +99,35 @@ def steer(
             waits.append(wait_s)
     removals += [r for c in view.claims if c.name in needed and (r := _failed(c, settings, now))]
     waits += [_patience_s(c, settings, now) for c in view.claims if c.failure and not c.deleting]
-    return Steering(releases, tuple(removals), max(min(waits), 0.05) if waits else None)
+    return Steering(releases, gone, tuple(removals), max(min(waits), 0.05) if waits else None)
+
+
+def _let_go(
+    homeless: Collection[WaitingPod],
+    available: Collection[Offer] | None,
+    settings: Settings,
+    waited: Mapping[str, Waited],
+    now: float,
+) -> tuple[LetGo, ...]:
+    """Pods that we shall not have a node for."""
+    kinds = Counter(pod.kind for pod in homeless)
+    hopeless = {}
+    if available is not None:
+        offered = in_zones(available, settings.zones, kinds)
+        hopeless = {shortage.kind: shortage.reason for shortage in unservable(kinds, offered)}
+    found = []
+    for pod in homeless:
+        been = waited.get(pod.uid, Waited(now))
+        if pod.kind.id in hopeless:
+            reason = hopeless[pod.kind.id]
+        elif been.plans >= _MOST_PLANS:
+            reason = f"{been.plans} plans rented for it, and no node took it"
+        elif now - been.since > settings.longest_wait_s:
+            reason = f"it waited {now - been.since:.0f} s, and no node is on its way"
+        else:
+            continue
+        found.append(LetGo(pod.uid, pod.namespace, pod.name, (), reason))
+    return tuple(found)
 
 
 def _removal(

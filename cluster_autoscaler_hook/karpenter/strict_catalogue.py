@@ -13,8 +13,10 @@ SHIPPED = Path(__file__).parent.parent / "data" / "aws_eu_west_1.csv"
 
 
 class StrictCatalogue:
-    def __init__(self, path: Path | None) -> None:
-        self._path = path or SHIPPED
+    """`live`: nodes are rented at these prices, so a sample will not do."""
+
+    def __init__(self, path: Path | None, live: bool = False) -> None:
+        self._path, self._live = path or SHIPPED, live
         self._digest = ""
         self._catalogue: Catalogue | None = None
 
@@ -28,4 +30,8 @@ class StrictCatalogue:
         if self._catalogue is None or digest != self._digest:
             read = from_csv if self._path.suffix == ".csv" else load
             self._catalogue, self._digest = read(self._path), digest
+        if self._live and self._catalogue.sample:
+            raise CatalogueError(
+                f"{self._path}: sample prices rent nothing; put yours in and take `sample: true` away"
+            )
         return self._catalogue, digest

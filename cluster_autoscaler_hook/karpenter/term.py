@@ -7,7 +7,7 @@ the next leader starts from what the API server has.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -17,14 +17,23 @@ from cluster_autoscaler_hook.catalogue import Catalogue, CatalogueError
 from cluster_autoscaler_hook.karpenter import nodeplan
 from cluster_autoscaler_hook.karpenter.actuator import Actuator
 from cluster_autoscaler_hook.karpenter.batch import Batch
-from cluster_autoscaler_hook.karpenter.demand import offers
+from cluster_autoscaler_hook.karpenter.demand import offers, understood
 from cluster_autoscaler_hook.karpenter.metrics import HookMetrics
-from cluster_autoscaler_hook.karpenter.model import Claim, ClusterView, Offer, Plan, PlannedNode
+from cluster_autoscaler_hook.karpenter.model import (
+    GATE,
+    Claim,
+    ClusterView,
+    Offer,
+    Plan,
+    PlannedNode,
+    Shortage,
+)
 from cluster_autoscaler_hook.karpenter.nodeplan import Phase
 from cluster_autoscaler_hook.karpenter.plan import Solve, make_plan, resume, rooms_of, unplaced
 from cluster_autoscaler_hook.karpenter.settings import Settings
-from cluster_autoscaler_hook.karpenter.steering import steer
+from cluster_autoscaler_hook.karpenter.steering import Waited, steer
 from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
+from cluster_autoscaler_hook.karpenter.triage import LetGo, triage
 from cluster_autoscaler_hook.model import InfeasibleProblem, InvalidProblem
 from cluster_autoscaler_hook.verifier import VerificationError
 from surgekit.modes import Mode
@@ -35,6 +44,7 @@ log = structlog.get_logger(__name__)
 LONGEST_SLEEP_S = 1.0  # the lease, the catalogue file and the clock tell of no change by themselves
 _RELEASE_S = 2.0  # after which a pod that is still seen behind its gate is released again
 _TOLD_S = 30.0  # after which a claim of ours the watch has not told of was made and gone in a break of it
+_REPORT_S = 1.0  # between writes of the NodePlan that tell of no new plan
 
 
 class Source(Protocol):
@@ -43,7 +53,7 @@ class Source(Protocol):
     @property
     def known_claims(self) -> set[str]: ...
 
-    def view(self, now_s: float, with_shadow: bool) -> ClusterView: ...
+    def view(self) -> ClusterView: ...
 
     def refused(self) -> list[Claim]: ...
 
@@ -56,38 +66,40 @@ class Term:
     ) -> None:
         self.settings, self._source, self._actuator = settings, source, actuator
         self.metrics, self._solve = metrics, solve
-        # A leader that rents plans for the pods it may rent for; one that does not, for all that opted in.
-        self._with_shadow = settings.mode is Mode.SHADOW
-        self._catalogue = StrictCatalogue(settings.catalogue)
+        self._catalogue = StrictCatalogue(settings.catalogue, live=settings.mode is Mode.ENFORCE)
         self._batch = Batch(settings)
         self._resumed = False
         self._intent: tuple[PlannedNode, ...] = ()
         self._unavailable: dict[str, float] = {}  # class -> until when, Unix time
         self._created: dict[str, Claim] = {}  # made by us, not seen by the watch yet
         self._released: dict[str, tuple[str, float]] = {}  # pod uid -> node and when, not seen yet
+        self._gone: dict[str, float] = {}  # pods let go, and when: not seen yet
+        self._waited: dict[str, Waited] = {}
         self._removed: set[str] = set()
         self._empty_since: dict[str, float] = {}
-        self._fits_since: dict[str, float] = {}
-        self._last: tuple[Plan, str] | None = None
-        self._written: Any = None
-        self._condition: dict[str, Any] | None = None
+        self._shortages: tuple[Shortage, ...] = ()  # of the last plan
+        self._trouble = ""  # why the last plan is none
+        self._plan_fields: dict[str, Any] = {}  # not written yet
+        self._written: dict[str, Any] = {}
+        self._written_s = -float("inf")
+        self._condition: dict[str, Any] = {}
 
     def round(self) -> float:
         """Look, decide, write; how long to sleep if nothing happens."""
         now_s, now = time.monotonic(), time.time()
         self._resume(now)
-        catalogue, digest, trouble = self._read_catalogue()
-        view = self._overlaid(self._source.view(now_s, self._with_shadow))
         self._note_refusals(now)
-        if catalogue is None:
-            self._write(Plan(), Phase.IDLE, view, {}, "", trouble, now)
-            return LONGEST_SLEEP_S
-        known = {offer.name: offer for offer in self._offers(catalogue, view, {})}
+        catalogue, digest, trouble = self._read_catalogue()
+        view = self._look(catalogue, now)
+        known = {offer.name: offer for offer in self._offers(catalogue, view, {})} if catalogue else {}
         sleeps = [LONGEST_SLEEP_S]
         if self.settings.mode is Mode.ENFORCE:
-            sleeps.append(self._steer(view, known, now))
-            view = self._overlaid(self._source.view(now_s, self._with_shadow))
-        sleeps.append(self._plan(view, catalogue, digest, known, now_s, now))
+            sleeps.append(self._steer(view, catalogue, known, now))
+            view = self._look(catalogue, now)
+        placed = self._placed(view, known)
+        if catalogue:
+            sleeps.append(self._plan(view, catalogue, digest, known, placed, now_s, now))
+        self._report(view, placed, catalogue, known, trouble, now)
         return min(sleeps)
 
     def _resume(self, now: float) -> None:
@@ -95,9 +107,15 @@ class Term:
             found = self._actuator.read_plan()
             self._intent = nodeplan.intended(found)
             self._unavailable = nodeplan.unavailable_of(found, now)
+            status = found.get("status") or {}
+            self._condition = (status.get("conditions") or [{}])[0]
+            if not status:
+                self._plan_fields = nodeplan.plan_fields(Plan(), Phase.IDLE, ())
             self._resumed = True
 
     def _read_catalogue(self) -> tuple[Catalogue | None, str, str]:
+        if self.settings.mode is Mode.OFF:
+            return None, "", ""
         try:
             return (*self._catalogue.read(), "")
         except CatalogueError as error:
@@ -110,29 +128,50 @@ class Term:
         seen = {
             node.instance_class: (node.cpu_millicores, node.memory_bytes, node.pods)
             for node in view.nodes.values()
-            if node.registered and node.cpu_millicores
+            if node.ready and node.cpu_millicores
         }
         return offers(catalogue, self.settings, seen, self._source.overhead(), set(unavailable))
 
-    def _overlaid(self, view: ClusterView) -> ClusterView:
-        """The view with our own writes that the watches have not told of yet."""
-        told, now = self._source.known_claims, time.time()
+    def _look(self, catalogue: Catalogue | None, now: float) -> ClusterView:
+        """The cluster with our own writes that the watches have not told of yet. Pods that nobody will plan
+        for are let go."""
+        seen = self._source.view()
         self._created = {
             name: claim
             for name, claim in self._created.items()
-            if name not in told and now - claim.created < _TOLD_S
+            if name not in self._source.known_claims and now - claim.created < _TOLD_S
         }
-        gated = {pod.uid for pod in view.waiting if pod.gated}
+        self._gone = {uid: at for uid, at in self._gone.items() if now - at < _RELEASE_S}
+        pods = [pod for pod in seen.pending if pod.uid not in self._gone or GATE not in pod.gates]
+        labels = understood(catalogue, self.settings) if catalogue else None
+        sorted_out = triage(pods, self.settings.mode, labels, seen.architectures)
+        self._let_go(sorted_out.let_go, now)
+        waiting = sorted_out.waiting
+        gated = {pod.uid for pod in waiting if pod.gated}
         self._released = {
             uid: (node, at)
             for uid, (node, at) in self._released.items()
             if uid in gated and now - at < _RELEASE_S
         }
-        pods = tuple(
-            replace(p, nominated=self._released[p.uid][0], released=True) if p.uid in self._released else p
-            for p in view.waiting
+        # Those let go as well: should the write have failed, they have waited all the same.
+        since = {uid: been for uid, been in self._waited.items() if uid in self._gone}
+        self._waited = since | {pod.uid: self._waited.get(pod.uid, Waited(now)) for pod in waiting}
+        return replace(
+            seen,
+            claims=(*seen.claims, *self._created.values()),
+            waiting=tuple(
+                replace(p, nominated=self._released[p.uid][0], released=True)
+                if p.uid in self._released
+                else p
+                for p in waiting
+            ),
+            held=sorted_out.held,
+            left=sorted_out.left,
         )
-        return replace(view, waiting=pods, claims=(*view.claims, *self._created.values()))
+
+    def _let_go(self, pods: Collection[LetGo], now: float) -> None:
+        self._actuator.let_go(pods)
+        self._gone |= {pod.uid: now for pod in pods}
 
     def _note_refusals(self, now: float) -> None:
         for claim in self._source.refused():
@@ -145,12 +184,16 @@ class Term:
         self.metrics.refusals.inc()
         log.warning("class left out", instance_class=instance_class, decision=reason)
 
-    def _steer(self, view: ClusterView, known: Mapping[str, Offer], now: float) -> float:
+    def _steer(
+        self, view: ClusterView, catalogue: Catalogue | None, known: Mapping[str, Offer], now: float
+    ) -> float:
         empty = {c.name for c in view.claims if not ((n := view.node_of(c)) and n.workload_pods)}
         self._empty_since = {name: self._empty_since.get(name, now) for name in empty}
-        steering = steer(view, known, self.settings, self._empty_since, now)
+        available = self._offers(catalogue, view, self._unavailable) if catalogue else None
+        steering = steer(view, known, available, self.settings, self._empty_since, self._waited, now)
         released = self._actuator.release(steering.releases)
-        self._released |= {r.uid: (r.node, time.time()) for r in released}
+        self._released |= {r.uid: (r.node, now) for r in released}
+        self._let_go(steering.let_go, now)
         for removal in steering.removals:
             self._removed.add(removal.claim)
             if removal.unavailable:
@@ -158,15 +201,8 @@ class Term:
         self._actuator.remove(steering.removals)
         return LONGEST_SLEEP_S if steering.again_in_s is None else steering.again_in_s
 
-    def _stuck(self, view: ClusterView, placed: Mapping[str, str], now: float) -> frozenset[str]:
-        """Pods that should fit a node that is there, and that the scheduler has tried in vain for long."""
-        there = {
-            c.name for c in view.claims if (node := view.node_of(c)) and node.registered and not node.deleting
-        }
-        fitting = {p.uid for p in view.waiting if not p.gated and placed.get(p.uid) in there}
-        self._fits_since = {uid: self._fits_since.get(uid, now) for uid in fitting}
-        patience_s = self.settings.stuck_after_s
-        return frozenset(uid for uid, since in self._fits_since.items() if now - since > patience_s)
+    def _placed(self, view: ClusterView, known: Mapping[str, Offer]) -> Mapping[str, str]:
+        return unplaced(view.waiting, rooms_of(view, known, self.settings.pool))[1]
 
     def _plan(
         self,
@@ -174,34 +210,29 @@ class Term:
         catalogue: Catalogue,
         digest: str,
         known: Mapping[str, Offer],
+        placed: Mapping[str, str],
         now_s: float,
         now: float,
     ) -> float:
-        _, placed = unplaced(view.waiting, rooms_of(view, known, self.settings.pool))
-        stuck = self._stuck(view, placed, now)
-        homeless = frozenset(p.uid for p in view.waiting if p.uid not in placed or p.uid in stuck)
-        self.metrics.waiting.set(len(view.waiting))
+        homeless = frozenset(pod.uid for pod in view.waiting if pod.uid not in placed)
         world = (digest, tuple(sorted(self._unavailable)), len(view.claims))
         due_s = self._batch.due_in_s(homeless, world, now_s)
         if due_s is None:
-            self._intent = ()
-            if self._last and not view.waiting:
-                # The last plan stays to be read; what runs is brought up to date.
-                self._write(*self._last, view, known, catalogue.currency, "", now)
+            self._intent, self._shortages, self._trouble = (), (), ""
             return LONGEST_SLEEP_S
         if due_s > 0 and not self._intent:
             return due_s
-        plan, trouble = self._decide(view, catalogue, known, stuck)
+        plan, self._trouble = self._decide(view, catalogue, known)
         if self._read_catalogue()[1] != digest:
             log.info("catalogue changed during a solve; planning anew")
             return 0.0
         self._batch.answered(homeless, world, time.monotonic())
-        self._fits_since = {uid: s for uid, s in self._fits_since.items() if uid not in stuck}
-        self._carry_out(plan, view, known, catalogue, trouble, now)
+        self._shortages = plan.shortages
+        self._carry_out(plan, view, homeless, now)
         return 0.0
 
     def _decide(
-        self, view: ClusterView, catalogue: Catalogue, known: Mapping[str, Offer], stuck: frozenset[str]
+        self, view: ClusterView, catalogue: Catalogue, known: Mapping[str, Offer]
     ) -> tuple[Plan, str]:
         intent, self._intent = self._intent, ()
         if intent and (rest := resume(intent, view, known, self.settings.pool)).nodes:
@@ -209,7 +240,7 @@ class Term:
         began_s = time.monotonic()
         try:
             offered = self._offers(catalogue, view, self._unavailable)
-            plan = make_plan(view, offered, self.settings, self._solve, known, stuck)
+            plan = make_plan(view, offered, self.settings, self._solve, known)
         except (InvalidProblem, InfeasibleProblem, VerificationError) as error:
             # Nothing is rented on an answer nobody can stand for.
             log.error("no plan", error=str(error))
@@ -218,15 +249,7 @@ class Term:
             self.metrics.plan_seconds.observe(time.monotonic() - began_s)
         return plan, ""
 
-    def _carry_out(
-        self,
-        plan: Plan,
-        view: ClusterView,
-        known: Mapping[str, Offer],
-        catalogue: Catalogue,
-        trouble: str,
-        now: float,
-    ) -> None:
+    def _carry_out(self, plan: Plan, view: ClusterView, homeless: Collection[str], now: float) -> None:
         log.info(
             "plan",
             decision=plan.id or "nothing",
@@ -236,40 +259,61 @@ class Term:
             shortages=len(plan.shortages),
         )
         self.metrics.planned(plan)
+        waiting = view.waiting
         if self.settings.mode is not Mode.ENFORCE or not plan.nodes:
             phase = Phase.SHADOW if plan.nodes else Phase.IDLE
-            self._write(plan, phase, view, known, catalogue.currency, trouble, now)
+            self._plan_fields = nodeplan.plan_fields(plan, phase, waiting)
             return
         # Written down first: a replica that takes over in between makes the same claims, not others.
-        self._write(plan, Phase.LAUNCHING, view, known, catalogue.currency, trouble, now)
+        self._actuator.write_plan(
+            {"mode": str(self.settings.mode), "observedTime": nodeplan.time_text(now)}
+            | nodeplan.plan_fields(plan, Phase.LAUNCHING, waiting)
+        )
         made, failures = self._actuator.create_claims(plan)
         self._created |= {
-            node.claim: Claim(node.claim, node.instance_class, node.pods, now)
+            node.claim: Claim(node.claim, node.instance_class, node.pods, now, zone=node.zone)
             for node in plan.nodes
             if node.claim in made
         }
+        served = {kind for node in plan.nodes for kind in node.pods}
+        for pod in waiting:
+            if pod.uid in homeless and pod.kind.id in served:
+                before = self._waited[pod.uid]
+                self._waited[pod.uid] = replace(before, plans=before.plans + 1)
         if failures:
-            trouble = f"claims: {failures[0]}"
-        self._write(plan, Phase.LAUNCHED, view, known, catalogue.currency, trouble, now)
+            self._trouble = f"claims: {failures[0]}"
+        self._plan_fields = nodeplan.plan_fields(plan, Phase.LAUNCHED, waiting)
 
-    def _write(
+    def _report(
         self,
-        plan: Plan,
-        phase: str,
         view: ClusterView,
+        placed: Mapping[str, str],
+        catalogue: Catalogue | None,
         known: Mapping[str, Offer],
-        currency: str,
         trouble: str,
         now: float,
     ) -> None:
-        self._last = (plan, phase)
-        status = nodeplan.status_of(
-            plan, phase, view, known, self._unavailable, self.settings, currency, trouble, now
+        self.metrics.waiting.set(len(view.waiting) + sum(group.pods for group in view.held))
+        self.metrics.left.set(sum(group.pods for group in view.left))
+        content = nodeplan.live_fields(
+            view,
+            placed,
+            self._shortages,
+            known,
+            understood(catalogue, self.settings) if catalogue else (),
+            self._unavailable,
+            self.settings,
+            catalogue.currency if catalogue else "",
+            trouble,
+            self._trouble,
+            now,
         )
-        (condition,) = status["conditions"]
-        if self._condition and self._condition["status"] == condition["status"]:
+        (condition,) = content["conditions"]
+        if self._condition.get("status") == condition["status"]:
             condition["lastTransitionTime"] = self._condition["lastTransitionTime"]
-        content = {k: v for k, v in status.items() if k != "observedTime"}
-        if content != self._written:
-            self._actuator.write_plan(status)
-            self._written, self._condition = content, condition
+        now_s, observed = time.monotonic(), content.pop("observedTime")
+        if not self._plan_fields and (content == self._written or now_s - self._written_s < _REPORT_S):
+            return
+        self._actuator.write_plan(self._plan_fields | content | {"observedTime": observed})
+        self._plan_fields, self._written, self._condition = {}, content, condition
+        self._written_s = now_s

@@ -1,5 +1,5 @@
 """FCMA as printed: partial ILP, node aggregation, container allocation. Phase 4, container aggregation,
-is `model.aggregate` of what a node holds."""
+is what `Container.aggregation` says of a node's contents."""
 
 from __future__ import annotations
 

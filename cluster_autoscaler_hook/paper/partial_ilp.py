@@ -98,13 +98,19 @@ def needed(workload: float, container: Container) -> int:
 def _complete(
     apps: Iterable[App], pairs: dict[tuple[str, str], Container], containers: dict[tuple[str, str], int]
 ) -> None:
-    """A MIP solver's constraints hold to its tolerance only (1e-6); ours to 1e-9."""
+    """A MIP solver's constraints hold to its tolerance only (1e-6); ours to 1e-9. A workload that is nothing
+    to it gets the containers that need fewest cores."""
     for app in apps:
         mine = [pair for pair in containers if pair[0] == app.name]
         served = sum(containers[pair] * pairs[pair].performance for pair in mine)
         if served < app.workload * (1 - TOLERANCE):
-            pair = max(mine, key=lambda pair: (containers[pair], pair))
-            containers[pair] += needed(app.workload - served, pairs[pair])
+            if mine:
+                pair = max(mine, key=lambda pair: (containers[pair], pair))
+            else:
+                able = [pair for pair in pairs if pair[0] == app.name]
+                pair = min(able, key=lambda p: (needed(app.workload, pairs[p]) * pairs[p].cores, p))
+            missing = needed(app.workload - served, pairs[pair])
+            containers[pair] = containers.get(pair, 0) + missing
 
 
 def _pairs(problem: Problem) -> dict[tuple[str, str], Container]:

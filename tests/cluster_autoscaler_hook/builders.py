@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import cluster_autoscaler_hook
 from cluster_autoscaler_hook.model import App, Container, InstanceClass, Problem
 from cluster_autoscaler_hook.validation import fits
 
 PROBLEMS = Path(__file__).parent / "problems"
+EXAMPLES = Path(cluster_autoscaler_hook.__file__).parent / "examples"
 
 
 def small_problem(random: Random) -> Problem:
@@ -30,6 +32,23 @@ def small_problem(random: Random) -> Problem:
     return Problem(apps, classes, containers)
 
 
+def odd_levels_problem(random: Random) -> Problem:
+    """One or two apps whose levels need not divide each other, nor memory grow evenly with them."""
+    names = [f"app{number}" for number in range(random.randint(1, 2))]
+    containers = {}
+    for name in names:
+        levels = (1, *sorted(random.sample(range(2, 10), random.randint(1, 3))))
+        memory = sorted(round(random.uniform(0.5, 4.0), 2) for _ in levels)
+        containers[name, "F"] = Container(round(random.uniform(0.05, 0.6), 2), 1.0, levels, tuple(memory))
+    return Problem(
+        tuple(App(name, float(random.randint(1, 14))) for name in names),
+        tuple(
+            InstanceClass(f"c{n}", "F", n, 4 * n, 0.1 * n, random.choice((None, None, 4))) for n in (1, 2, 4)
+        ),
+        containers,
+    )
+
+
 def _classes(random: Random, family: str) -> list[InstanceClass]:
     price = random.uniform(0.05, 0.2)
     sizes = sorted(random.sample((1, 2, 4, 8), random.randint(1, 3)))
@@ -41,9 +60,9 @@ def _classes(random: Random, family: str) -> list[InstanceClass]:
 
 
 def _container(random: Random) -> Container:
-    levels = random.choice(((1,), (1, 2), (1, 2, 4), (1, 3), (1, 2, 3)))
+    levels = random.choice(((1,), (1, 2), (1, 2, 4), (1, 3), (1, 2, 3), (1, 4, 6), (1, 2, 5, 8)))
     memory = round(random.uniform(0.2, 6.0), 2)
-    growth = random.choice((0.0, 0.3, 1.0))
+    growth = random.choice((0.0, 0.0, 0.3, 1.0))
     return Container(
         round(random.uniform(0.2, 1.9), 2),
         random.choice((0.5, 1.0, 1.7, 2.5)),

@@ -12,7 +12,6 @@ of level l of app a there. Minimise sum price_i z_s,i subject to
     sum_a,l m_a,l y_s,i,a,l <= m_i z_s,i                    memory
     sum_a,l y_s,i,a,l <= max_containers_i z_s,i             pods
     sum_l l y_s,i,a,l <= max_per_node_a z_s,i               anti-affinity
-    y_s,i,a,l <= next level / l - 1                         the greedy of Algorithm 2, if levels divide
     sum_s,i,l l r_a y_s,i,a,l >= w_a                        workload
 """
 
@@ -22,7 +21,7 @@ import math
 from dataclasses import replace
 from itertools import product
 
-from cluster_autoscaler_hook.model import Allocation, Container, InstanceClass, Node, Problem
+from cluster_autoscaler_hook.model import Allocation, InstanceClass, Node, Problem
 from cluster_autoscaler_hook.paper.integer_program import AtLeast, minimise
 from cluster_autoscaler_hook.verifier import violations
 
@@ -62,10 +61,10 @@ def cheapest_by_slots(problem: Problem, slots: int) -> float:
                 if container is None:
                     continue
                 together = {z: float(app.max_per_node or 0)}
-                for level, size, most in _levels(container):
+                for level, size in zip(container.levels, container.memory_gib, strict=True):
                     y = len(costs)
                     costs.append(0.0)
-                    upper.append(most)
+                    upper.append(math.inf)
                     cores[y], memory[y], pods[y] = -level * container.cores, -size, -1.0
                     together[y] = -float(level)
                     served[app.name][y] = level * container.performance
@@ -97,17 +96,6 @@ def _patterns(problem: Problem, instance_class: InstanceClass) -> list[Node]:
         if node.containers and not violations(idle, Allocation((node,))):
             found.append(node)
     return found
-
-
-def _levels(container: Container) -> list[tuple[int, float, float]]:
-    """(level, memory, most containers of it on a node)."""
-    following = [*container.levels[1:], None]
-    rows = []
-    for level, size, larger in zip(container.levels, container.memory_gib, following, strict=True):
-        if larger is not None and larger % level:
-            raise ValueError(f"levels {container.levels} do not divide each other")
-        rows.append((level, size, math.inf if larger is None else larger // level - 1))
-    return rows
 
 
 def _objective(costs: list[float], upper: list[float], constraints: list[AtLeast]) -> float:

@@ -26,6 +26,14 @@ def test_a_good_one() -> None:
     assert parse(GOOD.encode()) == catalogue
 
 
+def test_labels_and_whether_the_prices_are_a_sample() -> None:
+    catalogue = parse(GOOD.replace("0.107", '0.107, labels: {cpus: "4"}') + "sample: true\n")
+    assert catalogue.entries["m5.large"].labels == {"cpus": "4"}
+    assert catalogue.entries["c5.large"].labels == {}
+    assert catalogue.sample
+    assert not parse(GOOD).sample
+
+
 @pytest.mark.parametrize(
     ("unit", "price", "per_hour"), [("hour", "0.1", 0.1), ("second", "0.0001", 0.36), ("month", "73", 0.1)]
 )
@@ -51,6 +59,9 @@ def test_prices_are_per_hour_whatever_the_unit(unit: str, price: str, per_hour: 
         ("class: m5.large", "class: 5", ["classes[0]", "class", "5"]),
         ("cpusPerCore: 2", "cpusPerCore: 0", ["cpusPerCore", "0"]),
         ("currency: USD", "currency:", ["currency", "None"]),
+        ("currency: USD", "currency: USD\nsample: maybe", ["sample", "'maybe'"]),
+        ("0.107", "0.107, labels: {cpus: 4}", ["m5.large", "labels", "4"]),
+        ("0.107", "0.107, labels: fast", ["m5.large", "labels", "'fast'"]),
     ],
 )
 def test_faults_are_named(old: str, new: str, names: list[str]) -> None:

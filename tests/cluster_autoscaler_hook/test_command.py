@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster_autoscaler_hook.builders import PROBLEMS
+from tests.cluster_autoscaler_hook.builders import EXAMPLES
 
 SURGEKIT = [sys.executable, "-c", "from surgekit.cli import main; main()"]
 
@@ -20,7 +20,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("variant", ["paper", "best", "ffc", "ffp"])
 def test_json(variant: str) -> None:
-    done = run("fcma", "solve", str(PROBLEMS / "table3.json"), "--variant", variant, "--json", "-")
+    done = run("fcma", "solve", str(EXAMPLES / "table3.json"), "--variant", variant, "--json", "-")
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said.keys() == {
@@ -36,7 +36,7 @@ def test_json(variant: str) -> None:
 
 def test_tables_and_a_file(tmp_path: Path) -> None:
     out = tmp_path / "deep" / "figures.json"
-    done = run("fcma", "solve", str(PROBLEMS / "table3.json"), "--variant", "ffc", "--json", str(out))
+    done = run("fcma", "solve", str(EXAMPLES / "table3.json"), "--variant", "ffc", "--json", str(out))
     assert done.returncode == 0, done.stderr
     assert "BC48" in done.stdout
     assert json.loads(out.read_text())["variant"] == "ffc"
@@ -47,10 +47,14 @@ def test_tables_and_a_file(tmp_path: Path) -> None:
     [
         (("usd/h", "yen"), "table.json: units: 'cost/t' is 'yen'"),
         (('"cores": 7600', '"cores": 99000'), None),
+        (('"A1": 3.0,', ""), "table.json: workloads: app 'A1' is missing"),
+        (('"A1": 3.0,', '"A1": NaN,'), "table.json: workloads.A1 is nan"),
+        (('"A1": 3.0,', '"A1": 3.0, "A1": 4.0,'), "table.json: workloads.A1 is there twice"),
+        (('"price": 0.1,', '"prize": 0.1,'), "table.json: instance class 'AC1': "),
     ],
 )
 def test_a_bad_problem_is_one_line(edit: tuple[str, str], message: str | None, tmp_path: Path) -> None:
-    text = (PROBLEMS / "table3.json").read_text().replace(*edit)
+    text = (EXAMPLES / "table3.json").read_text().replace(*edit)
     if message is None:  # A2 fits nowhere
         text = text.replace('"cores": 5000', '"cores": 99000')
         message = "app 'A2' fits nowhere"
@@ -64,9 +68,34 @@ def test_a_bad_problem_is_one_line(edit: tuple[str, str], message: str | None, t
 
 
 def test_an_sfmpl_out_of_range_is_told() -> None:
-    done = run("fcma", "solve", str(PROBLEMS / "table3.json"), "--sfmpl", "2")
+    done = run("fcma", "solve", str(EXAMPLES / "table3.json"), "--sfmpl", "2")
     assert done.returncode == 1
     assert "sfmpl is 2.0" in done.stderr
+
+
+def test_the_first_command_of_the_readme_runs() -> None:
+    readme = (EXAMPLES.parent / "README.md").read_text()
+    command = next(line.split() for line in readme.splitlines() if line.strip().startswith("surgekit fcma"))
+    done = subprocess.run(
+        [*SURGEKIT, *command[1:]],
+        cwd=EXAMPLES.parent.parent, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "frontend" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [(None, "reference.csv: No such file"), ("scenario,cost\n", "'lower_bound' is missing")],
+)
+def test_the_bench_names_what_is_wrong_with_its_data(file: str | None, message: str, tmp_path: Path) -> None:
+    (tmp_path / "paper80").mkdir()
+    if file is not None:
+        (tmp_path / "paper80" / "reference.csv").write_text(file)
+    done = run("bench", "fcma", "--data", str(tmp_path))
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_the_bench_says_where_its_data_should_be(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from cluster_autoscaler_hook import first_fit, problem_file, random_problems
 from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.model import App, Container, InstanceClass, Problem
 from cluster_autoscaler_hook.verifier import violations
-from tests.cluster_autoscaler_hook.builders import PROBLEMS
+from tests.cluster_autoscaler_hook.builders import EXAMPLES
 
-TABLE_3 = problem_file.load(PROBLEMS / "table3.json")
+TABLE_3 = problem_file.load(EXAMPLES / "table3.json")
 
 
 def soon() -> Deadline:

@@ -10,15 +10,15 @@ import pytest
 
 from cluster_autoscaler_hook import problem_file
 from cluster_autoscaler_hook.deadline import Deadline
-from cluster_autoscaler_hook.model import Allocation, App, Container, InstanceClass, Problem, aggregate
+from cluster_autoscaler_hook.model import Allocation, App, Container, InstanceClass, Problem
 from cluster_autoscaler_hook.paper import paper
 from cluster_autoscaler_hook.paper.container_allocation import PlacedNode, allocate, most_by_sfmpl
 from cluster_autoscaler_hook.paper.node_aggregation import AggregationSet, aggregate_nodes, aggregation_sets
 from cluster_autoscaler_hook.paper.partial_ilp import candidate_classes, solve_partial
 from cluster_autoscaler_hook.verifier import violations
-from tests.cluster_autoscaler_hook.builders import PROBLEMS
+from tests.cluster_autoscaler_hook.builders import EXAMPLES, PROBLEMS
 
-TABLE_3 = problem_file.load(PROBLEMS / "table3.json")
+TABLE_3 = problem_file.load(EXAMPLES / "table3.json")
 SIZES = (1, 2, 4, 8, 18, 24, 36, 48)
 
 
@@ -135,8 +135,8 @@ def test_table_3_gives_fig_4() -> None:
     for node in allocation.nodes:
         family = TABLE_3.class_by_name[node.instance_class].family
         for name, count in node.containers.items():
-            levels = TABLE_3.containers[name, family].levels
-            aggregated.update({(name, level): n for level, n in aggregate(levels, count).items()})
+            containers = TABLE_3.containers[name, family].aggregation.containers(count)
+            aggregated.update({(name, level): n for level, n in containers.items()})
     assert aggregated == {("A1", 4): 1, ("A1", 2): 1, ("A2", 1): 20, ("A3", 2): 9}
 
 

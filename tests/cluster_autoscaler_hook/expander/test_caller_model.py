@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_autoscaler_hook.deadline import Deadline
-from cluster_autoscaler_hook.expander.caller_model import Overhead, estimate, offer, scale_up
+from cluster_autoscaler_hook.expander.caller_model import Overhead, estimate, offer
 from cluster_autoscaler_hook.expander.lookahead import infer_overhead
 from cluster_autoscaler_hook.expander.model import Demand, Kind, Template
 from tests.cluster_autoscaler_hook.expander.builders import GIB, RECORDED, decoded, kind, template
@@ -113,11 +113,3 @@ def test_extended_resources_and_places_limit() -> None:
     assert estimate(node, [gpu], {0: 5}).nodes == 3
     assert estimate(template("g"), [gpu], {0: 5}).nodes == 0
     assert estimate(template("g", pods=2), [kind(["g"], 0.1, 0.1)], {0: 5}).nodes == 3
-
-
-def test_a_scale_up_goes_on_until_nobody_can_be_helped() -> None:
-    """Groups at their maximum leave the rest to others; a pod that fits nowhere stays."""
-    templates = [template("small", 2, 8), template("large", 8, 32)]
-    kinds = [kind(["small", "large"], 1.9, 4), kind(["large"], 6, 4), kind(["large"], 9, 4)]
-    grown = scale_up(templates, kinds, [5, 1, 1], lambda asked: asked.options[0].group, {"small": 2})
-    assert [(g.group, g.nodes, g.pods) for g in grown] == [("small", 2, 2), ("large", 2, 4)]

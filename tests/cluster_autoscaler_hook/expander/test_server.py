@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,8 +20,11 @@ import pytest
 
 from cluster_autoscaler_hook.expander.server import Server
 from cluster_autoscaler_hook.expander.settings import Settings
+from surgekit import mutual_tls
 from surgekit.certificates import CertificateError
 from surgekit.certificates.files import ensure
+from surgekit.http_port import HEALTH
+from surgekit.modes import Mode
 from tests.cluster_autoscaler_hook.expander.builders import RECORDED, chosen, no_plan
 
 WEB = RECORDED[0].read_bytes()
@@ -27,9 +37,11 @@ def serve() -> Iterator[Serve]:
 
     def start(tls: Path | None) -> Server:
         settings = Settings(
+            mode=Mode.ENFORCE,
             price_labels=("price",),
             bind="127.0.0.1:0",
             http_bind="127.0.0.1:0",
+            explain_bind="127.0.0.1:0",
             tls_directory=tls,
             deadline_s=4.0,
             max_request_mib=1,
@@ -43,7 +55,7 @@ def serve() -> Iterator[Serve]:
 
 
 def certificates(directory: Path) -> Path:
-    ensure(directory, ["localhost"], [], datetime.now(UTC))
+    ensure(directory, ["localhost"], ["surgekit-viewer", "prometheus"], datetime.now(UTC))
     return directory
 
 
@@ -73,6 +85,18 @@ def test_as_the_autoscaler_asks(serve: Serve, tmp_path: Path) -> None:
     directory = certificates(tmp_path)
     answer = ask(serve(directory), WEB, (directory / "ca.crt").read_bytes())
     assert chosen(answer) == ["c6g.4xlarge"]
+
+
+def test_silent_connections_hold_a_share_of_the_port_for_health_only(serve: Serve) -> None:
+    server = serve(None)
+    before = threading.active_count()
+    with contextlib.ExitStack() as silent:
+        for _ in range(3 * HEALTH.per_peer):
+            client = silent.enter_context(socket.create_connection(("127.0.0.1", server.http_port)))
+            client.sendall(b"GET /livez HTTP/1.1\r\n")
+        status, _ = get(server, "/livez")
+        assert status == 200
+        assert threading.active_count() - before <= HEALTH.per_peer + 1
 
 
 def test_another_ca_is_not_believed(serve: Serve, tmp_path: Path) -> None:
@@ -113,15 +137,71 @@ def test_bad_requests_are_errors_the_caller_takes_as_no_answer(serve: Serve) -> 
     assert chosen(ask(server, WEB, None)) == ["c6g.4xlarge"]
 
 
-def test_health_metrics_and_explanations(serve: Serve) -> None:
+def test_health_and_metrics(serve: Serve) -> None:
     server = serve(None)
     ask(server, WEB, None)
+    server.expander.explain()  # waits until the answer is recorded
     assert get(server, "/livez") == (200, b"ok\n")
     assert get(server, "/readyz") == (200, b"ok\n")
     assert get(server, "/elsewhere")[0] == 404
     status, metrics = get(server, "/metrics")
     assert status == 200
     assert b'surgekit_expander_decisions_total{mode="enforce",outcome="fallback"} 1.0' in metrics
-    (explained,) = orjson.loads(get(server, "/explain")[1])
-    assert explained["decision"] == ["c6g.4xlarge"]
+
+
+def test_explanations_are_for_client_certificates_of_the_names_allowed(serve: Serve, tmp_path: Path) -> None:
+    directory = certificates(tmp_path / "ours")
+    server = serve(directory)
+    ask(server, WEB, (directory / "ca.crt").read_bytes())
+    url = f"https://localhost:{server.explain_port}/explain"
+    status, body = mutual_tls.request(url, directory, "surgekit-viewer")
+    (explained,) = orjson.loads(body)
+    assert (status, explained["decision"]) == (200, ["c6g.4xlarge"])
     assert explained["reasons"]
+    assert mutual_tls.request(url, directory, "prometheus")[0] == 403  # ours, but not one of client_names
+    context = ssl.create_default_context(cafile=str(directory / "ca.crt"))
+    assert _get_tls(server, context)[0] == 403  # no certificate at all
+    other = certificates(tmp_path / "theirs")  # the right name, by another CA
+    context.load_cert_chain(other / "surgekit-viewer.crt", other / "surgekit-viewer.key")
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        _get_tls(server, context)
+    assert get(server, "/explain")[0] == 404  # the open port has no such page
+
+
+def test_without_certificates_nothing_is_explained(serve: Serve) -> None:
+    server = serve(None)
+    assert server.explain_port is None
+    assert get(server, "/explain")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("key", "tls"), [("bind", True), ("http_bind", True), ("explain_bind", True), ("bind", False)]
+)
+def test_a_port_that_is_taken_is_one_line(key: str, tls: bool, tmp_path: Path) -> None:
+    arguments = ["--tls-directory", str(certificates(tmp_path))] if tls else []
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        binds = dict.fromkeys(("bind", "http_bind", "explain_bind"), "127.0.0.1:0") | {key: address}
+        done = subprocess.run(
+            [sys.executable, "-m", "surgekit", "serve", "expander", *arguments],
+            env=os.environ | {f"SURGEKIT_{name.upper()}": bind for name, bind in binds.items()},
+            capture_output=True,
+            text=True,
+            timeout=90,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        f"error: {key}: {address} cannot be listened on: Address already in use"
+    ]
+
+
+def _get_tls(server: Server, context: ssl.SSLContext) -> tuple[int, bytes]:
+    assert server.explain_port
+    connection = http.client.HTTPSConnection("localhost", server.explain_port, timeout=5, context=context)
+    try:
+        connection.request("GET", "/explain")
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cluster_autoscaler_hook.catalogue import CatalogueError
 from cluster_autoscaler_hook.expander import service as module
 from cluster_autoscaler_hook.expander.decision import PlanFailed
 from cluster_autoscaler_hook.expander.decode import RequestError
@@ -34,7 +35,7 @@ from tests.cluster_autoscaler_hook.expander.builders import (
 )
 
 WEB = RECORDED[0].read_bytes()
-LABELLED = Settings(price_labels=("price",), deadline_s=4.0)
+LABELLED = Settings(mode=Mode.ENFORCE, price_labels=("price",), deadline_s=4.0)
 CHEAP, DEAR = "{class: m5.2xlarge, family: m5, cores: 4, memoryGiB: 32, price: %s}", "0.9"
 
 
@@ -76,12 +77,28 @@ def test_decisions_are_counted() -> None:
     assert metric(expander, "decisions_total", mode="enforce", outcome="refused") == 1
 
 
+def test_it_starts_in_shadow() -> None:
+    assert Settings().mode is Mode.SHADOW
+
+
+def test_whether_it_was_ever_asked_can_be_seen() -> None:
+    """A wrong CA shows nowhere else: the caller is silent about it below --v=4."""
+    expander = Expander(LABELLED, no_plan)
+    assert metric(expander, "last_asked_timestamp_seconds") == 0
+    before_s = time.time()
+    with pytest.raises(RequestError):
+        expander.best_options(b"\xff\xff\xff")
+    assert before_s <= metric(expander, "last_asked_timestamp_seconds") <= time.time()
+
+
 def test_nothing_offered_nothing_answered() -> None:
     assert Expander(LABELLED, no_plan).best_options(b"") == b""
 
 
 def test_classes_without_a_price_are_counted_and_said(tmp_path: Path) -> None:
-    expander = Expander(Settings(catalogue=catalogue(tmp_path / "c.yaml", "0.4"), deadline_s=4.0), no_plan)
+    expander = Expander(
+        Settings(mode=Mode.ENFORCE, catalogue=catalogue(tmp_path / "c.yaml", "0.4"), deadline_s=4.0), no_plan
+    )
     assert chosen(expander.best_options(WEB)) == ["m5.2xlarge"]
     (kept,) = expander.explain()
     assert "the only option with a price" in kept["reasons"][0]
@@ -90,12 +107,21 @@ def test_classes_without_a_price_are_counted_and_said(tmp_path: Path) -> None:
 
 
 def test_no_price_at_all_still_scales_up() -> None:
-    assert len(chosen(Expander(Settings(price_labels=(), deadline_s=4.0), no_plan).best_options(WEB))) == 1
+    assert (
+        len(
+            chosen(
+                Expander(Settings(mode=Mode.ENFORCE, price_labels=(), deadline_s=4.0), no_plan).best_options(
+                    WEB
+                )
+            )
+        )
+        == 1
+    )
 
 
 def test_a_deadline_of_0_answers_the_cheapest() -> None:
     """Without a look at the pods: c6g.4xlarge is 1.752 for 20, as its neighbours are for more."""
-    expander = Expander(Settings(price_labels=("price",), deadline_s=0.0), no_plan)
+    expander = Expander(Settings(mode=Mode.ENFORCE, price_labels=("price",), deadline_s=0.0), no_plan)
     assert chosen(expander.best_options(WEB)) == ["c6g.4xlarge"]
     assert expander.explain()[0]["fallback"]
 
@@ -132,7 +158,7 @@ def hanging() -> Iterator[tuple[Solve, threading.Event]]:
 
 def test_a_solver_that_hangs(hanging: tuple[Solve, threading.Event], monkeypatch: pytest.MonkeyPatch) -> None:
     hang, release = hanging
-    expander = Expander(Settings(price_labels=("price",), deadline_s=0.3), hang)
+    expander = Expander(Settings(mode=Mode.ENFORCE, price_labels=("price",), deadline_s=0.3), hang)
     started_s = time.monotonic()
     assert chosen(expander.best_options(WEB)) == ["c6g.4xlarge"]
     assert time.monotonic() - started_s < 3
@@ -192,7 +218,7 @@ def test_a_solver_that_comes_back_late_is_used_again() -> None:
 class TestLastGoodCatalogue:
     def test_a_change_is_seen_by_the_next_request(self, tmp_path: Path) -> None:
         file = catalogue(tmp_path / "c.yaml", "0.4")
-        watched = LastGoodCatalogue(file)
+        watched = LastGoodCatalogue(file, live=True)
         before = watched.current()
         catalogue(file, "0.45")
         assert watched.current().entries["m5.2xlarge"].price_per_hour == 0.45
@@ -201,7 +227,7 @@ class TestLastGoodCatalogue:
     @pytest.mark.parametrize("price", ["0", "-1", ".nan", "cheap"])
     def test_a_faulty_one_leaves_the_old_and_is_said(self, tmp_path: Path, price: str) -> None:
         file = catalogue(tmp_path / "c.yaml", "0.4")
-        expander = Expander(Settings(catalogue=file, deadline_s=4.0), no_plan)
+        expander = Expander(Settings(mode=Mode.ENFORCE, catalogue=file, deadline_s=4.0), no_plan)
         catalogue(file, price)
         assert chosen(expander.best_options(WEB)) == ["m5.2xlarge"]
         assert metric(expander, "catalogue_faulty") == 1
@@ -211,10 +237,28 @@ class TestLastGoodCatalogue:
 
     def test_one_that_is_deleted_leaves_the_old(self, tmp_path: Path) -> None:
         file = catalogue(tmp_path / "c.yaml", "0.4")
-        watched = LastGoodCatalogue(file)
+        watched = LastGoodCatalogue(file, live=True)
         file.unlink()
         assert watched.current().entries
         assert "c.yaml" in (watched.error or "")
+
+    def test_sample_prices_are_not_for_enforce(self, tmp_path: Path) -> None:
+        """It does not start with them; coming later they are not taken. Shadow shows what they lead to."""
+        file = catalogue(tmp_path / "c.yaml", "0.4")
+        mine = file.read_text()
+        sample = mine.replace("0.4", "0.3") + "sample: true\n"
+        live = Settings(mode=Mode.ENFORCE, catalogue=file, deadline_s=4.0)
+        expander = Expander(live, no_plan)
+        file.write_text(sample)
+        assert chosen(expander.best_options(WEB)) == ["m5.2xlarge"]
+        assert metric(expander, "catalogue_faulty") == 1
+        with pytest.raises(
+            CatalogueError, match=r"c\.yaml: these are sample prices.*take `sample: true` away"
+        ):
+            Expander(live, no_plan)
+        shadow = Expander(Settings(mode=Mode.SHADOW, catalogue=file, deadline_s=4.0), no_plan)
+        assert len(chosen(shadow.best_options(WEB))) == 5
+        assert shadow.explain()[0]["decision"] == ["m5.2xlarge"]
 
     def test_a_change_during_a_solve(self, tmp_path: Path) -> None:
         """The prices of one decision are all of one catalogue."""
@@ -232,7 +276,7 @@ class TestLastGoodCatalogue:
 
         nodes = {g: node(**{"node.kubernetes.io__instance_type": g}) for g in "ab"}
         body = request({g: (1, [pod()]) for g in "ab"}, nodes)
-        expander = Expander(Settings(catalogue=file, deadline_s=4.0), change)
+        expander = Expander(Settings(mode=Mode.ENFORCE, catalogue=file, deadline_s=4.0), change)
         for cheaper in "ab":
             assert chosen(expander.best_options(body)) == [cheaper]
             assert "enough seen" in expander.explain()[0]["fallback"]  # the plan comes after the answer

@@ -7,10 +7,14 @@ from typing import Any
 from cluster_autoscaler_hook import first_fit
 from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.karpenter.model import (
+    ARCHITECTURE,
+    CAPACITY_TYPE,
+    GATE,
     INSTANCE_TYPE,
     POOL_LABEL,
     Kind,
     Offer,
+    PendingPod,
     WaitingPod,
 )
 from cluster_autoscaler_hook.model import Problem, Solution
@@ -20,12 +24,12 @@ TOLERATION = {"key": POOL_LABEL, "operator": "Equal", "value": "fcma", "effect":
 
 
 def pod(name: str = "web-0", cpu: str = "500m", memory: str = "1Gi", **spec: Any) -> dict[str, Any]:
-    """A waiting pod that opted in."""
-    status = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+    """A pod as the opt-in policy leaves it, behind the gate."""
+    status = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]}
     return {
         "metadata": {"uid": f"uid-{name}", "namespace": "default", "name": name, "labels": {"app": "web"}},
         "spec": {
-            "nodeSelector": {POOL_LABEL: "fcma"},
+            "schedulingGates": [{"name": GATE}],
             "tolerations": [TOLERATION],
             "containers": [{"name": "app", "resources": {"requests": {"cpu": cpu, "memory": memory}}}],
             **spec,
@@ -34,8 +38,8 @@ def pod(name: str = "web-0", cpu: str = "500m", memory: str = "1Gi", **spec: Any
     }
 
 
-def offer(name: str, cpus: float, gib: float, price: float, pods: int = 110) -> Offer:
-    labels = {POOL_LABEL: "fcma", INSTANCE_TYPE: name, "kubernetes.io/arch": "amd64"}
+def offer(name: str, cpus: float, gib: float, price: float, pods: int = 110, arch: str = "amd64") -> Offer:
+    labels = {POOL_LABEL: "fcma", INSTANCE_TYPE: name, ARCHITECTURE: arch, CAPACITY_TYPE: "on-demand"}
     return Offer(name, int(cpus * 1000), int(gib * GIB), pods, price, labels)
 
 
@@ -46,6 +50,14 @@ KNOWN = {o.name: o for o in OFFERS}
 def waiting(kind: Kind, count: int, prefix: str = "pod") -> tuple[WaitingPod, ...]:
     return tuple(
         WaitingPod(f"{prefix}-{kind.id}-{i}", "default", f"{prefix}-{i}", kind) for i in range(count)
+    )
+
+
+def pending(kind: Kind, count: int, prefix: str = "pod", **rest: Any) -> tuple[PendingPod, ...]:
+    """Pods behind the gate, as the watch tells of them."""
+    given = {"gates": (GATE,), **rest}
+    return tuple(
+        PendingPod(f"{prefix}-{kind.id}-{i}", "default", f"{prefix}-{i}", kind, **given) for i in range(count)
     )
 
 

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cluster_autoscaler_hook.karpenter.demand import daemon_overhead, offers, problem_of, unservable
-from cluster_autoscaler_hook.karpenter.model import INSTANCE_TYPE, MIB, Kind, Requirement
+import pytest
+
+from cluster_autoscaler_hook.catalogue import CatalogueError, parse
+from cluster_autoscaler_hook.karpenter.demand import (
+    architectures,
+    daemon_overhead,
+    offers,
+    problem_of,
+    understood,
+    unservable,
+)
+from cluster_autoscaler_hook.karpenter.model import ARCHITECTURE, INSTANCE_TYPE, MIB, ZONE, Kind, Requirement
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB, OFFERS, TOLERATION, solve
@@ -52,11 +62,11 @@ def test_a_kind_that_fits_nothing_is_said_and_does_not_stop_the_others() -> None
     found = unservable({SMALL: 1, huge: 2, nowhere: 3}, OFFERS)
     assert {s.kind: s.pods for s in found} == {huge.id: 2, nowhere.id: 3}
     assert any("64000m" in s.reason for s in found)
-    assert any("node affinity" in s.reason for s in found)
+    assert any("affinity" in s.reason for s in found)
 
 
 def test_pods_that_stay_apart_get_a_node_each() -> None:
-    problem = problem_of({Kind(100, MIB, apart="x"): 3}, OFFERS)
+    problem = problem_of({Kind(100, MIB, apart=("x",)): 3}, OFFERS)
     assert len(solve(problem).allocation.nodes) == 3
 
 
@@ -81,3 +91,57 @@ def test_a_catalogue_that_changes_is_read_anew(tmp_path: Path) -> None:
     catalogue, digest = source.read()
     assert digest != before[1]
     assert catalogue.entries["a"].price_per_hour == 0.2
+
+
+LABELLED = """
+currency: USD
+classes:
+- {class: a1.large, family: f, cores: 2, memoryGiB: 4, price: 0.1,
+   labels: {kubernetes.io/arch: arm64, example.com/cpus: "2"}}
+- {class: c5.large, family: f, cores: 2, memoryGiB: 4, price: 0.1}
+"""
+
+
+def test_labels_of_the_catalogue_are_understood_and_go_before_the_names() -> None:
+    catalogue = parse(LABELLED)
+    found = {offer.name: offer.labels for offer in offers(catalogue, Settings())}
+    assert found["a1.large"]["example.com/cpus"] == "2"
+    assert found["a1.large"][ARCHITECTURE] == "arm64"
+    assert found["c5.large"][ARCHITECTURE] == "amd64"
+    assert "example.com/cpus" in understood(catalogue, Settings())
+    assert ZONE not in understood(catalogue, Settings())
+    assert ZONE in understood(catalogue, Settings(zones=("a",)))
+
+
+def node(arch: str, **more: str) -> dict[str, str]:
+    return {ARCHITECTURE: arch, **more}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "named", "expected"),
+    [
+        ([], (), {"amd64"}),
+        ([node("amd64"), node("amd64")], (), {"amd64"}),
+        ([node("amd64"), node("arm64")], (), {"amd64", "arm64"}),
+        ([node("arm64")], (), {"arm64"}),
+        ([node("amd64")], ("arm64",), {"arm64"}),
+        # Ours was for a pod that asked for it; it opens nothing to the others.
+        ([node("amd64"), node("arm64", **{"surgekit.dev/pool": "fcma"})], (), {"amd64"}),
+        ([node("arm64", **{"surgekit.dev/pool": "fcma"})], (), {"arm64"}),
+        ([{}], (), {"amd64"}),
+    ],
+)
+def test_the_architectures_are_those_of_the_cluster_unless_named(
+    nodes: list[dict[str, str]], named: tuple[str, ...], expected: set[str]
+) -> None:
+    assert architectures(nodes, Settings(architectures=named)) == expected
+
+
+def test_sample_prices_are_not_for_renting(tmp_path: Path) -> None:
+    file = tmp_path / "prices.yaml"
+    file.write_text(LABELLED + "sample: true\n")
+    assert StrictCatalogue(file).read()[0].sample
+    with pytest.raises(CatalogueError, match="sample prices"):
+        StrictCatalogue(file, live=True).read()
+    file.write_text(LABELLED)
+    assert not StrictCatalogue(file, live=True).read()[0].sample

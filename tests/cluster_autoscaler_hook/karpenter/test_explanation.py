@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+from cluster_autoscaler_hook.karpenter.demand import understood
 from cluster_autoscaler_hook.karpenter.explanation import demand_of, explain, rented_for
 from cluster_autoscaler_hook.karpenter.first_choice import FirstChoice
 from cluster_autoscaler_hook.karpenter.model import Kind
+from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB, OFFERS, offer, pod, solve
 
@@ -27,11 +31,15 @@ def test_pods_nothing_can_hold_are_said() -> None:
 def test_what_runs_is_priced_by_node() -> None:
     catalogue, _ = StrictCatalogue(None).read()
     pods = [pod("a", nodeName="n1"), pod("b", nodeName="n1"), pod("c", nodeName="n2"), pod("d")]
-    pods.append(pod("other", nodeSelector={}))
+    pods.append(pod("other", schedulingGates=[]))
     pods.append(pod("left", resourceClaims=[{"name": "gpu"}]))
-    demand = demand_of(pods, "fcma", False)
+    pods.append(pod("picky", nodeSelector={"disk": "ssd"}))
+    demand = demand_of(pods, {}, understood(catalogue, Settings()), frozenset({"amd64"}))
     assert (sum(demand.counts.values()), demand.running) == (4, 3)
-    assert demand.left == {"resource claims (DRA)": 1}
+    assert demand.left == {
+        "resource claims (DRA)": 1,
+        "the node label disk, which neither settings nor catalogue know": 1,
+    }
     nodes = [
         {"metadata": {"name": "n1", "labels": {"node.kubernetes.io/instance-type": "c5.large"}}},
         {"metadata": {"name": "n2", "labels": {}}},
@@ -39,6 +47,27 @@ def test_what_runs_is_priced_by_node() -> None:
     ]
     rented = rented_for(demand, nodes, catalogue)
     assert (rented.nodes, rented.cost_per_hour, rented.unpriced) == (2, 0.096, ("n2",))
+
+
+@pytest.mark.parametrize(
+    ("pod_says", "namespace_says", "counted"),
+    [
+        (None, "shadow", 1),
+        (None, "enforce", 1),
+        (None, "", 0),
+        ("off", "shadow", 0),
+        ("shadow", "", 1),
+        ("enforce", "off", 1),
+    ],
+)
+def test_the_pods_label_decides_and_without_one_its_namespaces(
+    pod_says: str | None, namespace_says: str, counted: int
+) -> None:
+    asked = pod(schedulingGates=[], tolerations=[])
+    if pod_says is not None:
+        asked["metadata"]["labels"]["surgekit.dev/nodes"] = pod_says
+    demand = demand_of([asked], {"default": namespace_says}, (), frozenset())
+    assert sum(demand.counts.values()) == counted
 
 
 def test_karpenters_first_choice_is_for_the_same_pods() -> None:

@@ -2,38 +2,91 @@
 
 from __future__ import annotations
 
-from cluster_autoscaler_hook.karpenter.model import ClusterView, Kind
-from cluster_autoscaler_hook.karpenter.nodeplan import Phase, intended, status_of, unavailable_of
+import json
+from dataclasses import replace
+from typing import Any
+
+from cluster_autoscaler_hook.karpenter.model import ClusterView, Group, Kind
+from cluster_autoscaler_hook.karpenter.nodeplan import (
+    Phase,
+    intended,
+    live_fields,
+    plan_fields,
+    unavailable_of,
+)
 from cluster_autoscaler_hook.karpenter.plan import make_plan
 from cluster_autoscaler_hook.karpenter.settings import Settings
+from surgekit.modes import Mode
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB, KNOWN, OFFERS, solve, waiting
 
 KIND, HUGE = Kind(900, GIB), Kind(99000, GIB)
-VIEW = ClusterView(waiting(KIND, 5) + waiting(HUGE, 2), left={"required pod affinity": 3})
-PLAN = make_plan(VIEW, OFFERS, Settings(), solve)
+LEFT, HELD = Group("a request for nvidia.com/gpu", 3, "shop/gpu-0"), Group("another gate", 1, "shop/kueue-0")
+VIEW = ClusterView(waiting=waiting(KIND, 5) + waiting(HUGE, 2), left=(LEFT,), held=(HELD,))
+PLAN = make_plan(VIEW, OFFERS, Settings(zones=("a",)), solve)
+# Only what the file says counts here; enforce wants a node class and a catalogue.
+ENFORCE = replace(Settings(), zones=("a",))
+object.__setattr__(ENFORCE, "mode", Mode.ENFORCE)
 
 
-def status(phase: str, unavailable: dict[str, float] | None = None, trouble: str = "") -> dict[str, object]:
-    return status_of(PLAN, phase, VIEW, KNOWN, unavailable or {}, Settings(), "USD", trouble, 1e9)
+def live(
+    view: ClusterView = VIEW,
+    placed: tuple[str, ...] = (),
+    unavailable: dict[str, float] | None = None,
+    settings: Settings = ENFORCE,
+    blind: str = "",
+    trouble: str = "",
+) -> dict[str, Any]:
+    return live_fields(
+        view, placed, PLAN.shortages, KNOWN, {"a"}, unavailable or {}, settings, "USD", blind, trouble, 1e9
+    )
 
 
 def test_a_plan_being_carried_out_is_read_back_whole() -> None:
-    assert intended({"status": status(Phase.LAUNCHING)}) == PLAN.nodes
+    assert PLAN.nodes
+    assert intended({"status": plan_fields(PLAN, Phase.LAUNCHING, ())}) == PLAN.nodes
     for phase in (Phase.LAUNCHED, Phase.SHADOW, Phase.IDLE):
-        assert intended({"status": status(phase)}) == ()
+        assert intended({"status": plan_fields(PLAN, phase, ())}) == ()
     assert intended({}) == ()
     assert intended({"status": {"phase": Phase.LAUNCHING, "nodes": [{"claim": "x"}]}}) == ()
 
 
 def test_classes_left_out_are_remembered_until_their_time() -> None:
-    obj = {"status": status(Phase.LAUNCHED, {"small": 1e9 + 60})}
+    obj = {"status": live(unavailable={"small": 1e9 + 60})}
     assert unavailable_of(obj, 1e9) == {"small": 1e9 + 60}
     assert unavailable_of(obj, 1e9 + 61) == {}
 
 
+def test_whatever_waits_is_counted_and_named_with_what_it_waits_for() -> None:
+    said = live(placed=(VIEW.waiting[0].uid,))
+    assert said["waitingPods"] == 8
+    by_reason = {group["reason"]: (group["pods"], group["example"]) for group in said["waiting"]}
+    assert by_reason["its node is on its way"] == (1, "default/pod-0")
+    assert by_reason["the next plan"] == (4, "default/pod-1")
+    assert by_reason[PLAN.shortages[0].reason] == (2, "default/pod-0")
+    assert by_reason["another gate"] == (1, "shop/kueue-0")
+    assert said["left"] == [{"reason": "a request for nvidia.com/gpu", "pods": 3, "example": "shop/gpu-0"}]
+    assert said["leftPods"] == 3
+
+
+def test_new_pods_are_gated_only_while_somebody_plans() -> None:
+    assert live()["gating"] is True
+    assert live(trouble="claims: 404")["gating"] is True
+    assert live(blind="catalogue: gone")["gating"] is False
+    assert live(settings=Settings())["gating"] is False
+
+
 def test_shortage_and_trouble_are_conditions() -> None:
-    said = status(Phase.LAUNCHED)
-    assert said["conditions"][0]["reason"] == "Shortage"  # type: ignore[index]
-    assert said["left"] == [{"reason": "required pod affinity", "pods": 3}]
-    troubled = status(Phase.LAUNCHED, trouble="claims: 404")
-    assert troubled["conditions"][0]["message"] == "claims: 404"  # type: ignore[index]
+    (condition,) = live()["conditions"]
+    assert condition["reason"] == "Shortage"
+    assert condition["message"].startswith("2 pods not served: it asks for 99000m")
+    assert live(trouble="claims: 404")["conditions"][0]["message"] == "claims: 404"
+    assert live(blind="catalogue: gone", trouble="x")["conditions"][0]["message"] == "catalogue: gone"
+    assert live(ClusterView())["conditions"][0]["reason"] == "NothingToDo"
+
+
+def test_what_tenants_make_up_does_not_make_the_object_too_large() -> None:
+    kinds = [Kind(100 + i, GIB) for i in range(3000)]
+    pods = tuple(pod for kind in kinds for pod in waiting(kind, 1))
+    plan = replace(PLAN, kinds={kind.id: kind for kind in kinds})
+    fields = plan_fields(plan, Phase.LAUNCHED, pods)
+    assert len(json.dumps(fields)) < 100_000

@@ -9,10 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_autoscaler_hook.karpenter.claims import claim_object, read_claim
-from cluster_autoscaler_hook.karpenter.model import Claim, ClusterNode, ClusterView, Kind, Plan, PlannedNode
+from cluster_autoscaler_hook.karpenter.model import (
+    ARCHITECTURE,
+    ZONE,
+    Claim,
+    ClusterNode,
+    ClusterView,
+    Kind,
+    Plan,
+    PlannedNode,
+    Requirement,
+)
 from cluster_autoscaler_hook.karpenter.plan import make_plan, resume, rooms_of, unplaced
 from cluster_autoscaler_hook.karpenter.settings import Settings
-from tests.cluster_autoscaler_hook.karpenter.builders import GIB, KNOWN, OFFERS, solve, waiting
+from tests.cluster_autoscaler_hook.karpenter.builders import GIB, KNOWN, OFFERS, offer, solve, waiting
 
 SETTINGS = Settings()
 KIND, BIG = Kind(900, GIB), Kind(1800, 3 * GIB)
@@ -43,7 +53,7 @@ def node_for(claim: Claim, used_cpu_millicores: int = 0, **rest: object) -> Clus
 def test_a_restart_in_the_middle_makes_the_rest_and_nothing_twice(
     small: int, big: int, data: st.DataObject
 ) -> None:
-    view = ClusterView(waiting(KIND, small) + waiting(BIG, big))
+    view = ClusterView(waiting=waiting(KIND, small) + waiting(BIG, big))
     plan = make_plan(view, OFFERS, SETTINGS, solve)
     assert total(plan.nodes)[KIND.id] >= small
     made = data.draw(st.integers(0, len(plan.nodes)))
@@ -56,7 +66,7 @@ def test_a_restart_in_the_middle_makes_the_rest_and_nothing_twice(
 
 
 def test_without_the_note_a_restart_still_serves_everybody_once() -> None:
-    view = ClusterView(waiting(KIND, 9))
+    view = ClusterView(waiting=waiting(KIND, 9))
     plan = make_plan(view, OFFERS, SETTINGS, solve)
     after = replace(view, claims=claims_of(plan, 1))
     again = make_plan(after, OFFERS, SETTINGS, solve)
@@ -64,19 +74,19 @@ def test_without_the_note_a_restart_still_serves_everybody_once() -> None:
 
 
 def test_a_plan_whose_pods_are_gone_is_not_resumed() -> None:
-    view = ClusterView(waiting(KIND, 9))
+    view = ClusterView(waiting=waiting(KIND, 9))
     plan = make_plan(view, OFFERS, SETTINGS, solve)
-    assert resume(plan.nodes, ClusterView(waiting(KIND, 1)), KNOWN, "fcma").nodes == ()
+    assert resume(plan.nodes, ClusterView(waiting=waiting(KIND, 1)), KNOWN, "fcma").nodes == ()
 
 
 def test_the_same_plan_has_the_same_names() -> None:
-    view = ClusterView(waiting(KIND, 9))
+    view = ClusterView(waiting=waiting(KIND, 9))
     assert make_plan(view, OFFERS, SETTINGS, solve) == make_plan(view, OFFERS, SETTINGS, solve)
 
 
 def test_what_fits_running_nodes_is_not_rented_for() -> None:
     claim = Claim("a", "medium", {}, 0.0, provider_id="p", launched=True)
-    view = ClusterView(waiting(KIND, 4), (claim,), {"node-a": node_for(claim)})
+    view = ClusterView(waiting=waiting(KIND, 4), claims=(claim,), nodes={"node-a": node_for(claim)})
     assert make_plan(view, OFFERS, SETTINGS, solve).nodes == ()
     busy = replace(view, nodes={"node-a": node_for(claim, used_cpu_millicores=2300)})
     assert total(make_plan(busy, OFFERS, SETTINGS, solve).nodes)[KIND.id] >= 3
@@ -84,19 +94,63 @@ def test_what_fits_running_nodes_is_not_rented_for() -> None:
     assert total(make_plan(leaving, OFFERS, SETTINGS, solve).nodes)[KIND.id] >= 4
 
 
-def test_a_pod_that_should_fit_and_does_not_gets_a_node() -> None:
-    claim = Claim("a", "medium", {}, 0.0, provider_id="p", launched=True)
-    view = ClusterView(waiting(KIND, 1), (claim,), {"node-a": node_for(claim)})
-    stuck = {view.waiting[0].uid}
-    assert make_plan(view, OFFERS, SETTINGS, solve, stuck=stuck).nodes
-
-
 def test_pods_that_stay_apart_do_not_share_a_room() -> None:
-    apart = Kind(100, GIB, apart="x")
+    apart, larger = Kind(100, GIB, apart=("x",)), Kind(200, GIB, apart=("x", "y"))
     claim = Claim("a", "medium", {apart.id: 1}, 0.0)
-    counts, placed = unplaced(waiting(apart, 3), rooms_of(ClusterView(claims=(claim,)), KNOWN, "fcma"))
-    assert counts == {apart: 2}
+    pods = waiting(apart, 3) + waiting(larger, 1)
+    counts, placed = unplaced(pods, rooms_of(ClusterView(claims=(claim,)), KNOWN, "fcma"))
+    assert counts == {apart: 2, larger: 1}
     assert list(placed.values()) == ["a"]
+    # Whatever is on a node already counts as well.
+    there = Claim("b", "medium", {}, 0.0, provider_id="p", launched=True)
+    taken = node_for(there, apart=frozenset({"y"}))
+    rooms = rooms_of(ClusterView(claims=(there,), nodes={taken.name: taken}), KNOWN, "fcma")
+    assert unplaced(waiting(larger, 1), rooms)[0] == {larger: 1}
+
+
+def test_pods_that_name_a_zone_get_claims_in_it() -> None:
+    settings = replace(SETTINGS, zones=("a", "b"))
+    in_b = Kind(900, GIB, ((Requirement(ZONE, "In", ("b",)),),))
+    not_b = Kind(900, GIB, ((Requirement(ZONE, "NotIn", ("b",)),),))
+    view = ClusterView(waiting=waiting(in_b, 3) + waiting(not_b, 3) + waiting(KIND, 3))
+    plan = make_plan(view, OFFERS, settings, solve)
+    for node in plan.nodes:
+        assert node.zone in ("a", "b")
+        assert node.zone == "b" or in_b.id not in node.pods
+        assert node.zone == "a" or not_b.id not in node.pods
+    served = total(plan.nodes)
+    assert all(served[kind.id] >= 3 for kind in (in_b, not_b, KIND))
+    # What is on its way is in the zone that the claim names.
+    done = replace(view, claims=claims_of(plan))
+    assert make_plan(done, OFFERS, settings, solve).nodes == ()
+
+
+def test_without_a_wish_for_a_zone_the_provider_chooses() -> None:
+    settings = replace(SETTINGS, zones=("a", "b"))
+    view = ClusterView(waiting=waiting(KIND, 3))
+    plan = make_plan(view, OFFERS, settings, solve)
+    assert {node.zone for node in plan.nodes} == {""}
+    body = claim_object(plan.nodes[0], plan.kinds, plan.id, settings)
+    assert {"key": ZONE, "operator": "In", "values": ["a", "b"]} in body["spec"]["requirements"]
+    # Which of them it is is not known before the node is there.
+    picky = Kind(100, GIB, ((Requirement(ZONE, "NotIn", ("a",)),),))
+    rooms = rooms_of(ClusterView(claims=claims_of(plan)), KNOWN, "fcma")
+    assert unplaced(waiting(picky, 1), rooms)[0] == {picky: 1}
+
+
+def test_pods_that_name_no_architecture_get_none_that_the_cluster_lacks() -> None:
+    cheap = offer("arm", 4, 8, 0.01, arch="arm64")
+    plain = replace(KIND, architectures=frozenset({"amd64"}))
+    asks = replace(plain, terms=((Requirement(ARCHITECTURE, "In", ("arm64",)),),))
+    plan = make_plan(ClusterView(waiting=waiting(plain, 3)), [*OFFERS, cheap], SETTINGS, solve)
+    assert plan.nodes
+    assert "arm" not in {node.instance_class for node in plan.nodes}
+    asked = make_plan(ClusterView(waiting=waiting(asks, 3)), [*OFFERS, cheap], SETTINGS, solve)
+    assert {node.instance_class for node in asked.nodes} == {"arm"}
+    # Nor room on a node of ours that is there for others.
+    arm = Claim("a", "arm", {}, 0.0)
+    rooms = rooms_of(ClusterView(claims=(arm,)), KNOWN | {"arm": cheap}, "fcma")
+    assert unplaced(waiting(plain, 1), rooms)[0] == {plain: 1}
 
 
 @given(st.integers(1, 40), st.integers(0, 6), st.floats(0, 2).map(lambda x: round(x, 2)), st.integers(0, 30))
@@ -105,7 +159,7 @@ def test_limits_hold_and_what_is_cut_is_said(
 ) -> None:
     settings = Settings(max_nodes=max_nodes, max_cost_per_hour=max_cost, max_cpu=float(max_cpu))
     old = Claim("old", "small", {}, 0.0, launched=True)
-    view = ClusterView(waiting(BIG, pods), (old,))
+    view = ClusterView(waiting=waiting(BIG, pods), claims=(old,))
     plan = make_plan(view, OFFERS, settings, solve)
     if plan.nodes:
         assert 1 + len(plan.nodes) <= max_nodes
@@ -117,7 +171,7 @@ def test_limits_hold_and_what_is_cut_is_said(
 
 
 def test_a_class_that_cannot_be_had_is_done_without() -> None:
-    view = ClusterView(waiting(KIND, 8))
+    view = ClusterView(waiting=waiting(KIND, 8))
     plan = make_plan(view, OFFERS, SETTINGS, solve)
     used = {node.instance_class for node in plan.nodes}
     left = [offer for offer in OFFERS if offer.name not in used]
@@ -130,7 +184,7 @@ def test_a_class_that_cannot_be_had_is_done_without() -> None:
 
 
 def test_a_claim_whose_class_the_catalogue_lost_is_not_rented_for_twice() -> None:
-    view = ClusterView(waiting(KIND, 8))
+    view = ClusterView(waiting=waiting(KIND, 8))
     plan = make_plan(view, OFFERS, SETTINGS, solve)
     used = {node.instance_class for node in plan.nodes}
     left = [offer for offer in OFFERS if offer.name not in used]
@@ -142,9 +196,7 @@ def test_a_pod_stays_with_the_node_it_is_nominated_for() -> None:
     node = node_for(claim)
     pods = waiting(KIND, 4)
     pods = (*pods[:2], *(replace(pod, nominated=node.name) for pod in pods[2:]))
-    _, placed = unplaced(pods, rooms_of(ClusterView(pods, (claim,), {node.name: node}), KNOWN, "fcma"))
-    assert set(placed) == {pod.uid for pod in pods[2:]}
-    _, placed = unplaced(
-        tuple(reversed(pods)), rooms_of(ClusterView(pods, (claim,), {node.name: node}), KNOWN, "fcma")
-    )
-    assert set(placed) == {pod.uid for pod in pods[2:]}
+    view = ClusterView(waiting=pods, claims=(claim,), nodes={node.name: node})
+    for order in (pods, tuple(reversed(pods))):
+        _, placed = unplaced(order, rooms_of(view, KNOWN, "fcma"))
+        assert set(placed) == {pod.uid for pod in pods[2:]}

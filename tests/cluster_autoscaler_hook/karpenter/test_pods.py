@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cluster_autoscaler_hook.karpenter.model import HOSTNAME, Requirement
-from cluster_autoscaler_hook.karpenter.pods import Unmodelled, is_ours, is_waiting, kind_of
+from cluster_autoscaler_hook.karpenter.model import HOSTNAME, POOL_LABEL, Requirement
+from cluster_autoscaler_hook.karpenter.pods import Unmodelled, is_unschedulable, kind_of, tolerates
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB, pod
 
 
@@ -22,30 +22,65 @@ def node_affinity(*lines: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_same_requests_and_constraints_are_one_kind_whatever_the_name() -> None:
-    assert kind_of(pod("a-0"), "fcma") == kind_of(pod("b-1"), "fcma")
-    assert kind_of(pod("a-0"), "fcma").id == kind_of(pod("b-1"), "fcma").id
-    assert kind_of(pod(cpu="501m"), "fcma").id != kind_of(pod(cpu="500m"), "fcma").id
+    assert kind_of(pod("a-0")) == kind_of(pod("b-1"))
+    assert kind_of(pod("a-0")).id == kind_of(pod("b-1")).id
+    assert kind_of(pod(cpu="501m")).id != kind_of(pod(cpu="500m")).id
 
 
 def test_requests_are_rounded_up() -> None:
-    kind = kind_of(pod(cpu="100500u", memory="1073741824500m"), "fcma")
+    kind = kind_of(pod(cpu="100500u", memory="1073741824500m"))
     assert (kind.cpu_millicores, kind.memory_bytes) == (101, GIB + 1)
 
 
 def test_a_kind_may_be_kept_apart_from_itself() -> None:
-    assert kind_of(pod(affinity=anti_affinity()), "fcma").apart
+    assert kind_of(pod(affinity=anti_affinity())).apart
     ports = [{"name": "app", "ports": [{"containerPort": 80, "hostPort": 80}]}]
-    assert kind_of(pod(containers=ports), "fcma").apart
-    assert not kind_of(pod(), "fcma").apart
+    assert kind_of(pod(containers=ports)).apart
+    assert not kind_of(pod()).apart
 
 
 def test_affinity_and_selector_restrict_the_classes() -> None:
     line = {"key": "kubernetes.io/arch", "operator": "NotIn", "values": ["arm64"]}
-    kind = kind_of(pod(affinity=node_affinity(line)), "fcma")
+    kind = kind_of(pod(affinity=node_affinity(line)))
     assert Requirement("kubernetes.io/arch", "NotIn", ("arm64",)) in kind.terms[0]
-    assert kind.allows({"surgekit.dev/pool": "fcma", "kubernetes.io/arch": "amd64"})
-    assert not kind.allows({"surgekit.dev/pool": "fcma", "kubernetes.io/arch": "arm64"})
-    assert not kind.allows({"kubernetes.io/arch": "amd64"})
+    assert kind.allows({"kubernetes.io/arch": "amd64"})
+    assert not kind.allows({"kubernetes.io/arch": "arm64"})
+
+
+CPUS = "karpenter.k8s.aws/instance-cpu"
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "allowed", "refused"),
+    [
+        ("In", ["4", "8"], ["4", "8"], ["2", None]),
+        ("NotIn", ["4"], ["8", None], ["4"]),
+        ("Exists", [], ["2"], [None]),
+        ("DoesNotExist", [], [None], ["2"]),
+        ("Gt", ["3"], ["4", "16"], ["3", "-4", None, "many", "9" * 5000]),
+        ("Lt", ["4"], ["3", "-4"], ["4", "16", None, "many", "9" * 5000]),
+        ("Gt", ["9" * 5000], [], ["4"]),
+        ("Lt", ["many"], [], ["4"]),
+    ],
+)
+def test_every_operator_of_node_affinity_is_understood(
+    operator: str, values: list[str], allowed: list[str | None], refused: list[str | None]
+) -> None:
+    kind = kind_of(pod(affinity=node_affinity({"key": CPUS, "operator": operator, "values": values})))
+    for value in (*allowed, *refused):
+        labels = {} if value is None else {CPUS: value}
+        assert kind.allows(labels) is (value in allowed), value
+
+
+def test_kinds_that_share_a_host_port_or_an_anti_affinity_stay_apart() -> None:
+    ports = [{"containerPort": 80, "hostPort": 80}, {"containerPort": 90, "hostPort": 90}]
+    small = kind_of(pod(cpu="100m", affinity=anti_affinity()))
+    large = kind_of(pod(cpu="200m", affinity=anti_affinity()))
+    assert small.id != large.id
+    assert set(small.apart) & set(large.apart)
+    both = kind_of(pod(containers=[{"name": "app", "ports": ports}]))
+    one = kind_of(pod(containers=[{"name": "app", "ports": ports[:1]}]))
+    assert set(one.apart) < set(both.apart)
 
 
 @pytest.mark.parametrize(
@@ -63,49 +98,34 @@ def test_affinity_and_selector_restrict_the_classes() -> None:
             {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}},
             "pod affinity",
         ),
-        ({"tolerations": []}, "tolerate"),
-        ({"affinity": node_affinity({"key": "cpus", "operator": "Gt", "values": ["3"]})}, "operator Gt"),
-        (
-            {
-                "affinity": node_affinity(
-                    {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"]}
-                )
-            },
-            "zone",
-        ),
+        ({"affinity": node_affinity({"key": "cpus", "operator": "Near", "values": ["3"]})}, "operator Near"),
+        ({"preemptionPolicy": "Never"}, "preemptionPolicy"),
+        ({"containers": [{"resources": {"requests": {"ephemeral-storage": "1Gi"}}}]}, "ephemeral-storage"),
         ({"containers": [{"resources": {"requests": {"nvidia.com/gpu": "1"}}}]}, "nvidia.com/gpu"),
         ({"containers": [{"resources": {"requests": {"cpu": "lots"}}}]}, "lots"),
     ],
 )
 def test_what_is_not_modelled_is_left_with_a_reason(spec: dict[str, Any], reason: str) -> None:
     with pytest.raises(Unmodelled, match=reason):
-        kind_of(pod(**spec), "fcma")
+        kind_of(pod(**spec))
 
 
 def test_a_request_of_none_of_a_resource_is_no_request() -> None:
     """The mark of the extender's opt-in."""
     marked = [{"resources": {"requests": {"cpu": "1", "surgekit.dev/placement": "0"}}}]
-    assert kind_of(pod(containers=marked), "fcma").cpu_millicores == 1000
+    assert kind_of(pod(containers=marked)).cpu_millicores == 1000
 
 
-def test_only_pods_behind_our_gate_or_that_the_scheduler_gave_up_on_wait() -> None:
-    assert is_waiting(pod())
-    assert not is_waiting(pod() | {"status": {"phase": "Pending"}})
-    assert not is_waiting(pod(nodeName="node-1"))
-    gate, other = {"name": "surgekit.dev/nodes"}, {"name": "kueue.x-k8s.io/admission"}
-    untried = {"status": {"phase": "Pending"}}
-    assert is_waiting(pod(schedulingGates=[gate]) | untried)
-    assert not is_waiting(pod(schedulingGates=[gate, other]) | untried)
-    deleted = pod()
-    deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert not is_waiting(deleted)
+def test_a_pod_that_the_scheduler_gave_up_on_is_unschedulable() -> None:
+    assert not is_unschedulable(pod())
+    tried = pod()
+    tried["status"]["conditions"][0]["reason"] = "Unschedulable"
+    assert is_unschedulable(tried)
 
 
-def test_opting_in() -> None:
-    assert is_ours(pod(), "fcma")
-    assert not is_ours(pod(), "other")
-    shadow = pod(nodeSelector={}, tolerations=[])
-    assert not is_ours(shadow, "fcma")
-    shadow["metadata"]["labels"]["surgekit.dev/nodes"] = "shadow"
-    assert is_ours(shadow, "fcma")
-    assert kind_of(shadow, "fcma").allows({})
+def test_our_taint_is_tolerated_by_key_or_by_all() -> None:
+    assert tolerates(pod(), "fcma")
+    assert not tolerates(pod(), "other")
+    assert tolerates(pod(tolerations=[{"operator": "Exists"}]), "fcma")
+    evicted = {"key": POOL_LABEL, "value": "fcma", "effect": "NoExecute"}
+    assert not tolerates(pod(tolerations=[evicted]), "fcma")

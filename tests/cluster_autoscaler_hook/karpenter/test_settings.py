@@ -8,10 +8,17 @@ from typing import Any
 import pytest
 import yaml
 
+from cluster_autoscaler_hook.catalogue import load as load_catalogue
 from cluster_autoscaler_hook.karpenter.controller import LEASE_NAME
 from cluster_autoscaler_hook.karpenter.settings import Settings
+from surgekit.modes import Mode
 from surgekit.settings import SettingsError, describe, load
 
+NODE_CLASS = {
+    "node_class_group": "karpenter.k8s.aws",
+    "node_class_kind": "EC2NodeClass",
+    "node_class_name": "default",
+}
 MANIFESTS = Path(__file__).parents[3] / "manifests" / "karpenter"
 
 
@@ -24,11 +31,24 @@ MANIFESTS = Path(__file__).parents[3] / "manifests" / "karpenter"
         ({"arm64_classes": "("}, "arm64_classes"),
         ({"batch_idle_s": 9.0, "batch_max_s": 1.0}, "batch_max_s"),
         ({"max_nodes": -1}, "max_nodes"),
+        ({"mode": "enforce"}, "node_class_group: '' must name the node class"),
+        ({"mode": "enforce"} | NODE_CLASS, "catalogue: None must name a file with your prices"),
+        ({"mode": "enforce", "catalogue": "p.yaml", "node_class_group": "g"}, "node_class_kind: ''"),
     ],
 )
 def test_a_bad_setting_is_named(given: dict[str, Any], key: str) -> None:
-    with pytest.raises(SettingsError, match=key):
+    with pytest.raises(SettingsError, match=key) as caught:
         load(Settings, None, environ={}, **given)
+    assert "\n" not in str(caught.value)
+
+
+def test_it_starts_in_shadow_and_goes_live_with_a_node_class_and_prices() -> None:
+    assert Settings().mode is Mode.SHADOW
+    live = load(Settings, None, environ={}, mode="enforce", catalogue="prices.yaml", **NODE_CLASS)
+    assert live.mode is Mode.ENFORCE
+
+
+WRITTEN = {"None": "null", "": '""', "()": "[]"}  # in YAML
 
 
 def example() -> str:
@@ -37,7 +57,7 @@ def example() -> str:
         "# The Deployment's arguments and SURGEKIT_<KEY> variables override what is said here.",
     ]
     for key, default, meaning in describe(Settings):
-        lines += ["", f"# {meaning}", f"# {key}: {'null' if default == 'None' else default}"]
+        lines += ["", f"# {meaning}", f"# {key}: {WRITTEN.get(default, default)}"]
     return "\n".join(lines) + "\n"
 
 
@@ -47,6 +67,10 @@ def test_the_settings_file_names_every_key(request: pytest.FixtureRequest) -> No
         file.write_text(example())
     assert file.read_text() == example(), "pytest --update-golden writes it anew"
     assert load(Settings, file, environ={}) == Settings()
+
+
+def test_the_shipped_prices_are_a_sample_that_can_be_read() -> None:
+    assert load_catalogue(MANIFESTS / "catalogue.yaml").sample
 
 
 def test_the_role_names_the_lease_of_the_code() -> None:

@@ -1,15 +1,26 @@
-"""Nominations, startup taints, removals."""
+"""Nominations, removals, and pods that are let go."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from cluster_autoscaler_hook.karpenter.model import Claim, ClusterNode, ClusterView, Kind
+from cluster_autoscaler_hook.karpenter.model import (
+    CAPACITY_TYPE,
+    ZONE,
+    Claim,
+    ClusterNode,
+    ClusterView,
+    Kind,
+    Offer,
+    Requirement,
+)
 from cluster_autoscaler_hook.karpenter.settings import Settings
-from cluster_autoscaler_hook.karpenter.steering import Steering, steer
-from tests.cluster_autoscaler_hook.karpenter.builders import GIB, KNOWN, waiting
+from cluster_autoscaler_hook.karpenter.steering import Steering, Waited, steer
+from tests.cluster_autoscaler_hook.karpenter.builders import GIB, KNOWN, OFFERS, waiting
 
 SETTINGS = Settings(empty_after_s=30.0, launch_timeout_s=60.0)
 KIND = Kind(900, GIB)
@@ -24,16 +35,16 @@ def node(name: str, **rest: object) -> ClusterNode:
     offer = KNOWN["medium"]
     return ClusterNode(
         f"node-{name}", f"p-{name}", "medium", offer.labels, offer.cpu_millicores, offer.memory_bytes, 110,
-        registered=True, **rest,  # type: ignore[arg-type]
+        ready=True, **rest,  # type: ignore[arg-type]
     )  # fmt: skip
 
 
 def view(*claims: Claim, pods: int = 0, **nodes: ClusterNode) -> ClusterView:
-    return ClusterView(waiting(KIND, pods), claims, {n.name: n for n in nodes.values()})
+    return ClusterView(waiting=waiting(KIND, pods), claims=claims, nodes={n.name: n for n in nodes.values()})
 
 
 def look(seen: ClusterView, empty: dict[str, float] | None = None, now: float = NOW) -> Steering:
-    return steer(seen, KNOWN, SETTINGS, empty or {}, now)
+    return steer(seen, KNOWN, OFFERS, SETTINGS, empty or {}, {}, now)
 
 
 def test_pods_are_released_to_the_node_they_were_planned_on_once_it_is_there() -> None:
@@ -45,13 +56,13 @@ def test_pods_are_released_to_the_node_they_were_planned_on_once_it_is_there() -
 
 def test_a_pod_is_released_once() -> None:
     seen = view(claim("a", {KIND.id: 1}), pods=1, a=node("a"))
-    for changed in ({"released": True, "nominated": "node-a"}, {"gated": False}, {"enforced": False}):
+    for changed in ({"released": True, "nominated": "node-a"}, {"gated": False}):
         done = replace(seen, waiting=tuple(replace(p, **changed) for p in seen.waiting))
         assert look(done).releases == (), changed
 
 
-def test_a_node_that_is_not_registered_or_goes_gets_no_pods() -> None:
-    for bad in (replace(node("a"), registered=False), node("a", deleting=True)):
+def test_a_node_that_is_not_ready_or_goes_gets_no_pods() -> None:
+    for bad in (replace(node("a"), ready=False), node("a", deleting=True)):
         assert look(view(claim("a"), pods=1, a=bad)).releases == ()
 
 
@@ -94,3 +105,44 @@ def test_a_claim_that_does_not_launch_is_given_up_and_its_class_left_out() -> No
     # One that Karpenter never looked at (it may be down) stays: there is nothing to learn from it.
     ignored = replace(failing, failure="")
     assert look(view(ignored, pods=1), now=NOW + 3600).removals == ()
+
+
+def gone(
+    kind: Kind, waited: Waited, offered: Collection[Offer] | None = OFFERS, **settings: Any
+) -> list[str]:
+    """Why the one pod that waits is let go."""
+    seen = ClusterView(waiting=waiting(kind, 1))
+    given = {pod.uid: waited for pod in seen.waiting}
+    steering = steer(seen, KNOWN, offered, replace(SETTINGS, **settings), {}, given, NOW)
+    return [pod.reason for pod in steering.let_go]
+
+
+def test_a_pod_that_no_class_can_serve_is_let_go_at_once() -> None:
+    spot = Kind(900, GIB, ((Requirement(CAPACITY_TYPE, "In", ("spot",)),),))
+    assert "allows no class" in gone(spot, Waited(NOW))[0]
+    assert "the most one class has" in gone(Kind(64000, GIB), Waited(NOW))[0]
+    assert gone(KIND, Waited(NOW)) == []
+    # Every class it could have is out for now: Karpenter's pools may have others.
+    assert gone(KIND, Waited(NOW), offered=())
+    # Nothing is known of classes while the catalogue cannot be read: that may pass.
+    assert gone(spot, Waited(NOW), offered=None) == []
+
+
+def test_zones_count_for_who_can_be_served() -> None:
+    in_b = Kind(900, GIB, ((Requirement(ZONE, "In", ("b",)),),))
+    assert gone(in_b, Waited(NOW), zones=("a", "b")) == []
+    assert gone(in_b, Waited(NOW), zones=("a",))
+
+
+def test_nobody_waits_behind_the_gate_for_ever() -> None:
+    assert gone(KIND, Waited(NOW - 299)) == []
+    assert "waited 301 s" in gone(KIND, Waited(NOW - 301))[0]
+    assert gone(KIND, Waited(NOW - 301), offered=None)
+    assert gone(KIND, Waited(NOW, plans=4)) == []
+    assert "5 plans" in gone(KIND, Waited(NOW, plans=5))[0]
+
+
+def test_a_pod_that_has_a_node_on_its_way_waits_for_it() -> None:
+    seen = view(replace(claim("a", {KIND.id: 1}), launched=False, provider_id=""), pods=1)
+    old = {pod.uid: Waited(0.0, plans=9) for pod in seen.waiting}
+    assert steer(seen, KNOWN, OFFERS, SETTINGS, {}, old, NOW).let_go == ()

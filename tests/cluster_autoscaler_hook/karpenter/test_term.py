@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,17 +12,27 @@ import pytest
 from cluster_autoscaler_hook.karpenter import claims, nodeplan
 from cluster_autoscaler_hook.karpenter.actuator import Actuator
 from cluster_autoscaler_hook.karpenter.metrics import HookMetrics
-from cluster_autoscaler_hook.karpenter.model import Claim, ClusterView, Kind
+from cluster_autoscaler_hook.karpenter.model import (
+    CAPACITY_TYPE,
+    GATE,
+    Claim,
+    ClusterNode,
+    ClusterView,
+    Kind,
+    PendingPod,
+    Requirement,
+)
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.strict_catalogue import SHIPPED
 from cluster_autoscaler_hook.karpenter.term import Term
 from cluster_autoscaler_hook.model import InvalidProblem, Problem, Solution
 from surgekit.kube import ApiError, Kube
 from surgekit.modes import Mode
-from tests.cluster_autoscaler_hook.karpenter.builders import GIB, solve, waiting
+from tests.cluster_autoscaler_hook.karpenter.builders import GIB, pending, solve
 
 Json = dict[str, Any]
-KIND = Kind(900, 3 * GIB, apart="one a node")
+KIND = Kind(900, 3 * GIB, apart=("one a node",))
+NODE_CLASS = {"node_class_group": "g", "node_class_kind": "K", "node_class_name": "n"}
 
 
 class MemoryKube:
@@ -55,7 +65,9 @@ class MemoryKube:
     def patch(self, path: str, body: Json, *_: Any, **__: Any) -> Json:
         self._maybe_refuse("PATCH", path)
         target = self.get(path.removesuffix("/status"))
-        target |= body
+        for key, value in body.items():
+            merged = target.get(key, {}) | value
+            target[key] = {k: v for k, v in merged.items() if v is not None}
         return target
 
     def delete(self, path: str, *_: Any, **__: Any) -> Json:
@@ -75,14 +87,15 @@ class MemorySource:
 
     def __init__(self, kube: MemoryKube, pods: int) -> None:
         self._kube = kube
-        self.waiting = waiting(KIND, pods)
+        self.pending = pending(KIND, pods)
+        self.nodes: dict[str, ClusterNode] = {}
         self.known_claims: set[str] = set()
         self.gone: list[Claim] = []
 
-    def view(self, now_s: float, with_shadow: bool) -> ClusterView:  # the protocol
+    def view(self) -> ClusterView:
         found = tuple(claims.read_claim(o) for o in self._kube.claims())
         self.known_claims |= {claim.name for claim in found}
-        return ClusterView(self.waiting, found)
+        return ClusterView(self.pending, found, self.nodes, frozenset({"amd64", "arm64"}))
 
     def refused(self) -> list[Claim]:
         gone, self.gone = self.gone, []
@@ -104,7 +117,8 @@ def term_of(
     held: bool = True,
     **settings: Any,
 ) -> tuple[Term, MemorySource]:
-    given = Settings(batch_idle_s=0.0, **settings)
+    live: dict[str, Any] = {"mode": Mode.ENFORCE, "catalogue": SHIPPED, **NODE_CLASS}
+    given = Settings(batch_idle_s=0.0, **(live | settings))
     source, metrics = MemorySource(kube, pods), HookMetrics(lambda: held)
     actuator = Actuator(cast(Kube, kube), given, lambda: held, metrics.writes)
     return Term(given, source, actuator, metrics, solver), source
@@ -213,7 +227,8 @@ def test_insufficient_capacity_means_planning_without_the_class(kube: MemoryKube
 
 
 def test_shadow_and_a_lost_lease_make_no_claim(kube: MemoryKube) -> None:
-    shadow, _ = term_of(kube, mode=Mode.SHADOW)
+    shadow, source = term_of(kube, mode=Mode.SHADOW)
+    source.pending = pending(KIND, 4, gates=(), opt_in="shadow", unschedulable=True)
     shadow.round()
     assert kube.plan["phase"] == "Shadow"
     assert kube.plan["costPerHour"] > 0
@@ -222,10 +237,128 @@ def test_shadow_and_a_lost_lease_make_no_claim(kube: MemoryKube) -> None:
     assert not kube.claims()
 
 
+def gated_pods(kube: MemoryKube, *pods: PendingPod) -> tuple[PendingPod, ...]:
+    """The pods, and as objects of the API server."""
+    for pod in pods:
+        metadata = {"uid": pod.uid, "namespace": pod.namespace, "name": pod.name}
+        gates = [{"name": gate} for gate in pod.gates]
+        kube.objects[f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"] = {
+            "metadata": metadata,
+            "spec": {"schedulingGates": gates},
+        }
+    return pods
+
+
+def gates_of(kube: MemoryKube, pod: PendingPod) -> list[Json]:
+    spec = kube.objects[f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"]["spec"]
+    return cast(list[Json], spec.get("schedulingGates", []))
+
+
+def notes(kube: MemoryKube) -> list[str]:
+    return [o["note"] for path, o in kube.objects.items() if "/events/" in path]
+
+
+@pytest.mark.parametrize("mode", [Mode.SHADOW, Mode.OFF])
+def test_a_hook_that_does_not_rent_lets_every_gated_pod_go(kube: MemoryKube, mode: Mode) -> None:
+    term, source = term_of(kube, mode=mode)
+    source.pending = gated_pods(kube, *pending(KIND, 3))
+    term.round()
+    assert [gates_of(kube, pod) for pod in source.pending] == [[], [], []]
+    assert len(notes(kube)) == 3
+    assert kube.plan["mode"] == mode
+    assert kube.plan["gating"] is False
+    term.round()
+    assert len(notes(kube)) == 3, "said once, though the watch has not told of it yet"
+
+
+def test_pods_nobody_will_plan_for_are_let_go_and_the_others_served(kube: MemoryKube) -> None:
+    spot = Kind(900, GIB, ((Requirement(CAPACITY_TYPE, "In", ("spot",)),),))
+    strange = Kind(900, GIB, ((Requirement("disk", "In", ("ssd",)),),))
+    gpu = PendingPod("gpu", "default", "gpu", None, "a request for nvidia.com/gpu", gates=("other", GATE))
+    term, source = term_of(kube)
+    ours = pending(KIND, 2)
+    source.pending = gated_pods(kube, *ours, gpu, *pending(spot, 1, "spot"), *pending(strange, 1, "strange"))
+    term.round()
+    assert len(kube.claims()) == 2
+    assert [gates_of(kube, pod) for pod in source.pending] == [
+        [{"name": GATE}],
+        [{"name": GATE}],
+        [{"name": "other"}],
+        [],
+        [],
+    ]
+    said = " ".join(notes(kube))
+    for word in ("nvidia.com/gpu", "allows no class", "the node label disk"):
+        assert word in said
+    assert kube.plan["waitingPods"] == 2
+
+
+def test_pods_are_let_go_when_nothing_can_be_planned_for_too_long(
+    kube: MemoryKube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    term, source = term_of(kube, catalogue=tmp_path / "missing.yaml")
+    source.pending = gated_pods(kube, *pending(KIND, 1))
+    term.round()
+    assert gates_of(kube, source.pending[0]) == [{"name": GATE}]
+    assert kube.plan["gating"] is False, "no more pods are gated meanwhile"
+    later = time.time() + 301
+    monkeypatch.setattr(time, "time", lambda: later)
+    kube.refuse = lambda method, path: ApiError(500, "Busy", path) if "/pods/" in path else None
+    term.round()
+    assert gates_of(kube, source.pending[0]) == [{"name": GATE}]
+    kube.refuse = lambda _method, _path: None
+    monkeypatch.setattr(time, "time", lambda: later + 3)
+    term.round()
+    assert gates_of(kube, source.pending[0]) == []
+    assert "waited 304 s" in notes(kube)[0]
+
+
+def test_a_pod_that_no_node_takes_is_not_rented_for_without_end(kube: MemoryKube) -> None:
+    """As when the nodes of a class are not what the catalogue says."""
+    term, source = term_of(kube)
+    source.pending = gated_pods(kube, *pending(KIND, 1))
+    for _ in range(40):
+        term.round()
+        for claim in kube.claims():
+            name = claim["metadata"]["name"]
+            claim["status"] = {"providerID": name, "conditions": [{"type": "Launched", "status": "True"}]}
+            source.nodes[name] = ClusterNode(name, name, "c5.large", {}, 0, 0, 0, ready=True, workload_pods=1)
+        if not gates_of(kube, source.pending[0]):
+            break
+    assert len(kube.claims()) == 5
+    assert gates_of(kube, source.pending[0]) == []
+    assert "5 plans rented for it" in " ".join(notes(kube))
+
+
+def test_enforce_on_sample_prices_rents_nothing_and_gates_nothing(kube: MemoryKube, tmp_path: Path) -> None:
+    file = tmp_path / "prices.yaml"
+    file.write_text(
+        "currency: EUR\nsample: true\nclasses:\n- {class: a, family: f, cores: 8, memoryGiB: 32, price: 1}\n"
+    )
+    term, _ = term_of(kube, catalogue=file)
+    term.round()
+    assert not kube.claims()
+    assert kube.plan["gating"] is False
+    assert "sample prices" in kube.plan["conditions"][0]["message"]
+
+
+def test_a_new_leader_says_its_mode_at_once_and_keeps_the_last_plan_to_be_read(kube: MemoryKube) -> None:
+    first, _ = term_of(kube)
+    first.round()
+    assert kube.plan["mode"] == "enforce"
+    plan = kube.plan["plan"]
+    second, source = term_of(kube, mode=Mode.SHADOW)
+    source.pending = ()
+    second.round()
+    assert kube.plan["mode"] == "shadow"
+    assert kube.plan["plan"] == plan
+    assert kube.plan["waitingPods"] == 0
+
+
 def test_pods_that_vanish_leave_a_plan_that_is_not_made(kube: MemoryKube) -> None:
     term, source = term_of(kube, pods=0)
     term.round()
     assert not kube.claims()
-    source.waiting = tuple(replace(p) for p in waiting(KIND, 1))
+    source.pending = pending(KIND, 1)
     term.round()
     assert len(kube.claims()) == 1

@@ -1,0 +1,73 @@
+"""What an option costs once every pod runs, with pods placed as kube-scheduler places them.
+
+`lookahead` counts on nodes that are packed full, as the caller does. kube-scheduler spreads pods, some stay
+pending, and the caller rents more for them. So an option is played to its end: its pods are spread
+(`scheduler_model`), the next group is the one `lookahead` would choose for what is still pending, and so on.
+Choosing by such a rollout costs no more than following `lookahead` alone, as far as the model is true
+(Bertsekas, Tsitsiklis, Wu, 'Rollout algorithms for combinatorial optimization', 1997).
+
+The order of the scheduler's queue is not known, so an option is played with several and averaged. The seeds
+are fixed: an answer repeats, and options are compared on the same luck.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from cluster_autoscaler_hook.deadline import Deadline
+from cluster_autoscaler_hook.expander.caller_model import Overhead
+from cluster_autoscaler_hook.expander.lookahead import Lookahead, Step
+from cluster_autoscaler_hook.expander.model import Offer, Option, Price
+from cluster_autoscaler_hook.expander.scheduler_model import NewNodes, shuffled_order, spread
+
+__all__ = ["to_go"]
+
+# As many plays as place about so many pods: a large scale-up varies less. Chosen on the tuning seeds; 8 plays
+# instead of 4 make the result 0.01 % cheaper.
+_PODS_PLACED = 1000
+_MOST_PLAYS = 4
+
+
+def to_go(
+    option: Option,
+    offer: Offer,
+    prices: Mapping[str, Price],
+    overhead: Overhead,
+    lookahead: Lookahead,
+    deadline: Deadline,
+) -> float | None:
+    """Cost per hour of all that follows `option`; None where the deadline came before that was known."""
+    plays = min(_MOST_PLAYS, max(1, _PODS_PLACED // max(1, sum(offer.pending))))
+    costs = []
+    for play in range(plays):
+        draw = random.Random(play)
+        costs.append(_play(option, offer, prices, overhead, lookahead, draw, deadline))
+        if deadline.reached():  # what was played last may have been cut short
+            return None
+    return sum(costs) / plays
+
+
+def _play(
+    option: Option,
+    offer: Offer,
+    prices: Mapping[str, Price],
+    overhead: Overhead,
+    lookahead: Lookahead,
+    draw: random.Random,
+    deadline: Deadline,
+) -> float:
+    cost, left, used = 0.0, list(offer.pending), frozenset[str]()
+    step: Step | None = Step(option.group, option.nodes)
+    while step is not None:
+        waiting = {i: n for i, n in enumerate(left) if n and step.group in offer.kinds[i].groups}
+        nodes = NewNodes(offer.templates[step.group], overhead, offer.kinds, step.nodes)
+        placed = spread(nodes, shuffled_order(waiting, draw), draw, deadline)
+        if not placed:  # the caller says these fit where our model says they do not
+            return cost + lookahead.bound(tuple(left))
+        for kind, pods in placed.items():
+            left[kind] -= pods
+        used = lookahead.used(step.group, used)
+        step = lookahead.next_step(tuple(left), used)
+        cost += step.nodes * prices[step.group].per_hour if step else 0.0
+    return cost

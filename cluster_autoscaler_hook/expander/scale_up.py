@@ -1,0 +1,49 @@
+"""A whole scale-up: the caller rents nodes, kube-scheduler spreads pods over them, until none is pending."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cluster_autoscaler_hook.expander.caller_model import Overhead, offer
+from cluster_autoscaler_hook.expander.model import Kind, Offer, Template
+from cluster_autoscaler_hook.expander.scheduler_model import NewNodes, shuffled_order, spread
+
+__all__ = ["Growth", "scale_up"]
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """One loop's choice; `pods` found a place on the nodes, of `promised` that the caller counted on."""
+
+    group: str
+    nodes: int
+    pods: int
+    promised: int
+
+
+def scale_up(
+    templates: Sequence[Template],
+    kinds: Sequence[Kind],
+    pending: Sequence[int],
+    choose: Callable[[Offer], str],
+    draw: random.Random,
+    room: Mapping[str, int] | None = None,
+    overhead: Overhead = Overhead(),  # noqa: B008  # frozen
+) -> tuple[Growth, ...]:
+    """Loop until no pod can be helped any more. `draw` mixes the scheduler's queue and breaks its ties."""
+    left, room = list(pending), dict(room or {})
+    grown = []
+    while (asked := offer(templates, kinds, left, room, overhead)).options:
+        chosen = choose(asked)
+        option = next(o for o in asked.options if o.group == chosen)
+        waiting = {i: n for i, n in enumerate(left) if n and chosen in kinds[i].groups}
+        nodes = NewNodes(asked.templates[chosen], overhead, kinds, option.nodes)
+        placed = spread(nodes, shuffled_order(waiting, draw), draw)
+        grown.append(Growth(chosen, option.nodes, sum(placed.values()), option.pod_count))
+        for kind, pods in placed.items():
+            left[kind] -= pods
+        if chosen in room:
+            room[chosen] -= option.nodes
+    return tuple(grown)
