@@ -10,7 +10,7 @@ Owned by one thread. Time is an argument.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Set
 from dataclasses import dataclass, replace
 
 from scheduler_extender.model import PodToPlace
@@ -56,11 +56,10 @@ class ClusterState:
         if (pod := self._bound.pop(uid, None)) is not None:
             self._release(pod)
 
-    def replace_pods(self, pods: Sequence[PodFacts], now_s: float) -> None:
-        for uid in self._bound.keys() - {p.uid for p in pods}:
+    def keep_pods(self, uids: Set[str]) -> None:
+        """All others are gone."""
+        for uid in self._bound.keys() - uids:
             self.drop_pod(uid)
-        for pod in pods:
-            self.put_pod(pod, now_s)
 
     def presume(self, pod: PodToPlace, node: str, now_s: float) -> None:
         """Count the pod as if `node` had taken it."""

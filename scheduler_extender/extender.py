@@ -77,6 +77,7 @@ class Extender:
         self._price_lists = PriceLists(nodes)
         self.sources = Sources(kube, self.state)
         self.registry = CollectorRegistry()
+        self.registry.register(self.sources.unreadable)
         self.metrics = Metrics(self.registry)
         self._recent: OrderedDict[str, Decision] = OrderedDict()  # uid -> its latest decision
         self._milliseconds: deque[float] = deque(maxlen=settings.decisions_kept)
@@ -173,10 +174,6 @@ class Extender:
                 mode=decision.mode,
                 duration_ms=round(seconds * 1e3, 3),
             )
-
-    def ready(self) -> tuple[bool, dict[str, float]]:
-        ages = self.sources.age_s(time.monotonic())
-        return all(age <= self.settings.max_input_age_s for age in ages.values()), ages
 
     def observe(self) -> None:
         """Bring the gauges up to date."""

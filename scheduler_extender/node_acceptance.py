@@ -7,9 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from surgekit.checked import checked
+from surgekit.numbers import integer
+
 __all__ = ["NodeTerms", "accepts", "read_terms"]
 
 Json = dict[str, Any]
+_INT64 = 2**63 - 1  # as kube-scheduler reads labels of Gt and Lt
 _KEEP_AWAY = ("NoSchedule", "NoExecute")
 
 
@@ -22,6 +26,7 @@ class NodeTerms:
     schedulable: bool  # not cordoned
 
 
+@checked
 def read_terms(obj: Json) -> NodeTerms:
     metadata, spec = obj["metadata"], obj.get("spec") or {}
     conditions = (obj.get("status") or {}).get("conditions") or ()
@@ -85,8 +90,7 @@ def _holds(expression: Json, labels: Mapping[str, str]) -> bool:
 
 
 def _compares(operator: str, value: str | None, values: Sequence[str]) -> bool:
-    try:
-        there, bound = int(value or ""), int(values[0])
-    except (ValueError, IndexError):
+    there, bound = (integer(text, -_INT64, _INT64) for text in (value, values[0] if values else None))
+    if there is None or bound is None:
         return False
     return there > bound if operator == "Gt" else there < bound

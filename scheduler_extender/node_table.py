@@ -6,7 +6,7 @@ Owned by whoever holds the extender's lock. Time is an argument.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from statistics import median
 
@@ -95,11 +95,10 @@ class NodeTable:
         if self._existing.pop(name, None) is not None:
             self.drop_speed(name)
 
-    def replace_nodes(self, nodes: Sequence[NodeFacts]) -> None:
-        for name in self._existing.keys() - {n.name for n in nodes}:
+    def keep_nodes(self, names: Set[str]) -> None:
+        """All others are gone."""
+        for name in self._existing.keys() - names:
             self.drop_node(name)
-        for node in nodes:
-            self.put_node(node)
 
     def put_speed(self, speed: SpeedFacts, now_s: float) -> None:
         node = self._node(speed.node)
@@ -119,11 +118,10 @@ class NodeTable:
             if pulls.pop(name, None) is not None:
                 self._pull_s.clear()
 
-    def replace_speeds(self, speeds: Sequence[SpeedFacts], now_s: float) -> None:
-        for name in self._nodes.keys() - {s.node for s in speeds}:
+    def keep_speeds(self, names: Set[str]) -> None:
+        """All others are gone."""
+        for name in self._nodes.keys() - names:
             self.drop_speed(name)
-        for speed in speeds:
-            self.put_speed(speed, now_s)
 
     def forget_old_speeds(self, before_s: float) -> None:
         """Nodes not measured since then, and nodes never measured, get their peers' median."""

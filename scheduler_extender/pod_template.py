@@ -12,7 +12,10 @@ from scheduler_extender.spec_fields import Fields
 from surgekit.quantity import parse
 
 __all__ = [
+    "DRAINING_SINCE",
+    "GATE",
     "MAX_CONTAINERS",
+    "PLANNED_NODE",
     "RESIZABLE",
     "SERVING_LABEL",
     "TEMPLATE_LABEL",
@@ -25,6 +28,10 @@ Json = dict[str, Any]
 _PARTS = ("requests", "limits")
 RESIZABLE = ("cpu", "memory")  # what the `resize` subresource can change
 MAX_CONTAINERS = 32
+# What only the controller writes on a pod; manifests/combofunc/admissionpolicy.yaml holds others to it.
+PLANNED_NODE = "surgekit.dev/planned-node"  # annotation
+DRAINING_SINCE = "surgekit.dev/draining-since"  # annotation: Unix time
+GATE = "surgekit.dev/placement"  # holds a new pod back until it is nominated for its planned node
 # Of every pod. SERVING_LABEL goes when a pod drains; TEMPLATE_LABEL has its template's hash.
 SERVING_LABEL, TEMPLATE_LABEL = "surgekit.dev/serving", "surgekit.dev/template"
 
@@ -55,6 +62,13 @@ def read_template(spec: Fields, owned_labels: Collection[str]) -> tuple[Json, tu
     for label in (*owned_labels, SERVING_LABEL, TEMPLATE_LABEL):
         if label in labels.of:
             labels.wrong(label, "is the controller's: take it out of the template")
+    annotations = template.part("metadata").part("annotations")
+    for annotation in (PLANNED_NODE, DRAINING_SINCE):
+        if annotation in annotations.of:
+            annotations.wrong(annotation, "is the controller's: take it out of the template")
+    gates = pod.of.get("schedulingGates") or []
+    if not isinstance(gates, list) or any(not isinstance(g, dict) or g.get("name") == GATE for g in gates):
+        pod.wrong("schedulingGates", f"must be a list without {GATE}, which is the controller's")
     return template.of, tuple(names)
 
 

@@ -84,7 +84,8 @@ _decode = msgspec.json.Decoder(_Args).decode
 def parse(body: bytes) -> ExtenderArgs:
     try:
         args = _decode(body)
-    except msgspec.MsgspecError as error:
+    # RecursionError: nested too deeply. UnicodeDecodeError: text that is not UTF-8.
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise RequestError(f"body: {error}") from error
     pod = cast(dict[str, Any], args.Pod)
     if args.NodeNames is not None:

@@ -1,4 +1,4 @@
-"""The extender under gunicorn: what is served at which path.
+"""The extender under gunicorn: what is served at which path, on a port for schedulers and one for kubelet.
 
 One worker process per replica: presumptions are its memory.
 """
@@ -13,37 +13,70 @@ from typing import Any
 
 import flask
 import orjson
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+import structlog
+from gunicorn.http.errors import ParseException
 
 from scheduler_extender.extender import Extender
+from scheduler_extender.fast_lane import FastLanePort
 from scheduler_extender.requests import BAD_REQUEST, parse
 from scheduler_extender.settings import Settings
-from scheduler_extender.worker import FastLaneWorker
 from surgekit import answering_server
+from surgekit.certificates import ReloadingServerContext
+from surgekit.health_server import health_port
+from surgekit.http_port import PEER
 from surgekit.kube import Kube
+from surgekit.latency import answer_quickly
 
 __all__ = ["Application", "run"]
 
+log = structlog.get_logger(__name__)
 TICK_S = 0.2
 Answer = flask.typing.ResponseReturnValue
 
 
 class Application:
-    """What the worker serves: /prioritize directly, anything else as a WSGI application."""
+    """What is served: /prioritize directly, anything else as a WSGI application."""
 
     def __init__(self, extender: Extender) -> None:
         self.extender, self.settings = extender, extender.settings
         self._flask = _flask(self)
+        tls = None
+        if (directory := self.settings.tls_directory) is not None:
+            files = (directory / name for name in ("tls.crt", "tls.key", "ca.crt"))
+            tls = ReloadingServerContext(*files).context
+        requests = FastLanePort(self, tls, self.admits, self.prioritize, self.settings.max_body_bytes)
+        self.ports = requests, health_port(self, requests=requests)
 
     def start(self) -> Application:
         self.extender.sources.start()
         threading.Thread(target=self._tick, name="tick", daemon=True).start()
         return self
 
+    def stop(self) -> None:
+        for port in self.ports:
+            port.close()
+
     def _tick(self) -> None:
         while True:
             time.sleep(TICK_S)
             self.extender.tick()
+
+    @property
+    def metrics(self) -> Extender:
+        self.extender.observe()
+        return self.extender
+
+    def alive(self, now_s: float) -> bool:  # noqa: ARG002
+        return True  # whoever answers this lives
+
+    def not_ready(self, now_s: float) -> str:
+        limit_s = self.settings.max_input_age_s
+        old = [source for source, age_s in self.extender.sources.age_s(now_s).items() if age_s > limit_s]
+        return f"no word of {', '.join(old)} from the API server" if old else ""
+
+    def admits(self, name: str | None) -> bool:
+        """Whether a client with this name in its certificate may ask; without TLS everybody may."""
+        return self.settings.tls_directory is None or name in self.settings.client_names
 
     def prioritize(self, body: bytes) -> tuple[int, bytes]:
         """Status and body of the answer."""
@@ -52,30 +85,26 @@ class Application:
         except BAD_REQUEST as error:
             self.extender.metrics.decisions.labels("none", "refused").inc()
             return 400, orjson.dumps({"error": str(error)})
+        except Exception:  # a fault of ours in one request is not the end of the scheduler's connection
+            log.exception("request failed")
+            return 500, b'{"error": "the extender failed; its log says why"}'
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         return self._flask(environ, start_response)
 
 
 def _flask(application: Application) -> flask.Flask:
-    app = flask.Flask("scheduler_extender")
+    app = flask.Flask("scheduler_extender", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = application.settings.max_body_bytes
     extender = application.extender
 
-    @app.get("/livez")
-    def livez() -> Answer:
-        return "ok"
-
-    @app.get("/readyz")
-    def readyz() -> Answer:
-        ready, ages = extender.ready()
-        known = {source: round(age, 3) if age < 1e9 else None for source, age in ages.items()}
-        return flask.jsonify(ready=ready, inputs_age_s=known), 200 if ready else 503
-
-    @app.get("/metrics")
-    def metrics() -> Answer:
-        extender.observe()
-        return flask.Response(generate_latest(extender.registry), content_type=CONTENT_TYPE_LATEST)
+    @app.before_request
+    def admitted() -> Answer | None:
+        if application.admits(name := flask.request.environ.get(PEER)):
+            return None
+        names = ", ".join(application.settings.client_names)
+        wanted = f"a client certificate for {names}, signed by the CA in ca.crt"
+        return flask.jsonify(error=f"needs {wanted}; there is {f'one for {name!r}' if name else 'none'}"), 403
 
     @app.get("/explain")
     def explain() -> Answer:
@@ -94,17 +123,17 @@ def _flask(application: Application) -> flask.Flask:
     @app.post("/prioritize")
     def prioritize() -> Answer:
         """For requests the worker's fast lane does not take (chunked, closing, expecting)."""
-        return _json(*application.prioritize(flask.request.get_data()))
+        return _json(*application.prioritize(_body()))
 
     @app.post("/filter")
     def filter_nodes() -> Answer:
         """Refuses nothing: scoring keeps autoscaler simulations true. Here for ComboFunc's planner."""
-        body = flask.request.get_data()
+        body = _body()
         try:
             parse(body)
-        except BAD_REQUEST as error:
+            asked = orjson.loads(body)
+        except (*BAD_REQUEST, orjson.JSONDecodeError) as error:
             return flask.jsonify(error=str(error)), 400
-        asked = orjson.loads(body)
         kept = {
             "Nodes": asked.get("Nodes"),
             "NodeNames": asked.get("NodeNames"),
@@ -122,6 +151,14 @@ def _flask(application: Application) -> flask.Flask:
     return app
 
 
+def _body() -> bytes:
+    """What gunicorn cannot read (a chunk without end, say) is the sender's fault."""
+    try:
+        return flask.request.get_data()
+    except (ParseException, OSError) as error:
+        flask.abort(flask.make_response(flask.jsonify(error=f"body: {error}"), 400))
+
+
 def _json(status: int, body: bytes) -> flask.Response:
     return flask.Response(body, status, content_type="application/json")
 
@@ -130,6 +167,8 @@ def run(settings: Settings, kubeconfig: Path | None = None) -> None:
     """Serve until told to stop."""
 
     def make() -> Application:
+        answer_quickly()
         return Application(Extender(settings, Kube.connect(kubeconfig))).start()
 
-    answering_server.serve(make, settings.bind, FastLaneWorker, "surgekit-extender", settings.log_level)
+    binds = [settings.bind, settings.health_bind]
+    answering_server.serve(make, binds, "surgekit-extender", settings.log_level)

@@ -62,11 +62,12 @@ class Settings:
         32 << 20, "bytes of the largest request taken", minimum=1 << 10, maximum=1 << 30
     )
     decisions_kept: int = setting(2000, "decisions kept for `surgekit explain`", minimum=1, maximum=1_000_000)
-    bind: str = setting("0.0.0.0:8443", "address and port to listen on")
+    bind: str = setting("0.0.0.0:8443", "address and port where schedulers ask")
+    health_bind: str = setting("0.0.0.0:8080", "address and port of /livez, /readyz, /metrics")
     tls_directory: Path | None = setting(
         None, "directory with tls.crt, tls.key and ca.crt (for client certificates); none means plain HTTP"
     )
     client_names: tuple[str, ...] = setting(
-        (), "common names a client certificate may have; empty means any that the CA signed"
+        ("kube-scheduler",), "common names of the client certificates that are let in"
     )
     log_level: str = setting("INFO", "DEBUG, INFO, WARNING or ERROR")

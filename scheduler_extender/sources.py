@@ -7,23 +7,22 @@ small changes in an inbox, which the serving thread empties before it decides.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import structlog
-
 from scheduler_extender.cluster_state import ClusterState, PodFacts
 from scheduler_extender.node_table import NodeFacts, NodeTable, SpeedFacts
+from surgekit.checked import checked
 from surgekit.kube import Kube
-from surgekit.pods import Creation, PodError, creation, image_name, requests
-from surgekit.quantity import QuantityError, parse
+from surgekit.pods import Creation, creation, image_name, requests
+from surgekit.quantity import parse
+from surgekit.table import Seen, Table, Unreadable
 from surgekit.watch import Watch
 
 __all__ = ["Namespace", "Sources", "read_node", "read_pod", "read_speed"]
 
-log = structlog.get_logger(__name__)
 Json = dict[str, Any]
 Change = Callable[[], None]
 
@@ -43,15 +42,16 @@ class Sources:
     def __init__(self, kube: Kube, state: ClusterState) -> None:
         self._inbox: deque[Change] = deque()
         self.namespaces: dict[str, Namespace] = {}
+        self.unreadable = unread = Unreadable(kube, "extender")
         # A pod matters here from its binding on, which spares half of all pod events.
-        pods = _Pods(state, self._inbox)
+        pods = _Pods(unread, state, self._inbox)
         self._watches = {
-            "nodes": Watch(kube, "/api/v1/nodes", _Nodes(state.nodes, self._inbox)),
+            "nodes": Watch(kube, "/api/v1/nodes", _Nodes(unread, state.nodes, self._inbox)),
             "pods": Watch(kube, "/api/v1/pods", pods, fieldSelector="spec.nodeName!="),
-            "namespaces": Watch(kube, "/api/v1/namespaces", _Namespaces(self.namespaces)),
+            "namespaces": Watch(kube, "/api/v1/namespaces", _Namespaces(unread, self.namespaces)),
         }
         # Speeds age row by row; without a probe every node gets the prior, and the price still counts.
-        speeds = _Speeds(state.nodes, self._inbox)
+        speeds = _Speeds(unread, state.nodes, self._inbox)
         self._speeds = Watch(kube, "/apis/surgekit.dev/v1alpha1/nodespeeds", speeds)
 
     def start(self) -> None:
@@ -75,99 +75,109 @@ class Sources:
         return self._speeds.age_s(now_s)
 
 
-class _Nodes:
-    def __init__(self, nodes: NodeTable, inbox: deque[Change]) -> None:
+class _Nodes(Table[NodeFacts | None]):
+    def __init__(self, unreadable: Unreadable, nodes: NodeTable, inbox: deque[Change]) -> None:
+        super().__init__(unreadable)
         self._nodes, self._inbox = nodes, inbox
 
-    def replace(self, objects: list[Json], arrival_s: float) -> None:  # noqa: ARG002
-        self._inbox.append(partial(self._nodes.replace_nodes, [f for f in map(read_node, objects) if f]))
+    def read(self, obj: Json) -> NodeFacts | None:
+        return read_node(obj)
 
-    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:  # noqa: ARG002
-        if kind == "DELETED":
-            self._inbox.append(partial(self._nodes.drop_node, obj["metadata"]["name"]))
-        elif facts := read_node(obj):
-            self._inbox.append(partial(self._nodes.put_node, facts))
+    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
+        self._inbox.append(partial(self._nodes.keep_nodes, {node.name for node in there}))
+
+    def put(self, obj: Seen, says: NodeFacts | None, arrival_s: float) -> None:  # noqa: ARG002
+        if says:
+            self._inbox.append(partial(self._nodes.put_node, says))
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
+        self._inbox.append(partial(self._nodes.drop_node, obj.name))
 
 
-class _Pods:
-    def __init__(self, state: ClusterState, inbox: deque[Change]) -> None:
+class _Pods(Table[PodFacts | None]):
+    def __init__(self, unreadable: Unreadable, state: ClusterState, inbox: deque[Change]) -> None:
+        super().__init__(unreadable)
         self._state, self._inbox = state, inbox
 
-    def replace(self, objects: list[Json], arrival_s: float) -> None:
-        facts = [f for f in map(read_pod, objects) if f]
-        self._inbox.append(partial(self._state.replace_pods, facts, arrival_s))
+    def read(self, obj: Json) -> PodFacts | None:
+        return read_pod(obj)
 
-    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:
-        facts = None if kind == "DELETED" else read_pod(obj)
-        if facts is None:  # gone, or finished and holding nothing
-            self._inbox.append(partial(self._state.drop_pod, obj["metadata"]["uid"]))
+    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
+        self._inbox.append(partial(self._state.keep_pods, {pod.uid for pod in there}))
+
+    def put(self, obj: Seen, says: PodFacts | None, arrival_s: float) -> None:
+        if says is None:  # finished, and holding nothing
+            self.drop(obj, arrival_s)
         else:
-            self._inbox.append(partial(self._state.put_pod, facts, arrival_s))
+            self._inbox.append(partial(self._state.put_pod, says, arrival_s))
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
+        self._inbox.append(partial(self._state.drop_pod, obj.uid))
 
 
-class _Speeds:
-    def __init__(self, nodes: NodeTable, inbox: deque[Change]) -> None:
+class _Speeds(Table[SpeedFacts | None]):
+    def __init__(self, unreadable: Unreadable, nodes: NodeTable, inbox: deque[Change]) -> None:
+        super().__init__(unreadable)
         self._nodes, self._inbox = nodes, inbox
 
-    def replace(self, objects: list[Json], arrival_s: float) -> None:
-        speeds = [s for s in map(read_speed, objects) if s]
-        self._inbox.append(partial(self._nodes.replace_speeds, speeds, arrival_s))
+    def read(self, obj: Json) -> SpeedFacts | None:
+        return read_speed(obj)
 
-    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:
-        if kind == "DELETED":
-            self._inbox.append(partial(self._nodes.drop_speed, obj["metadata"]["name"]))
-        elif speed := read_speed(obj):
-            self._inbox.append(partial(self._nodes.put_speed, speed, arrival_s))
+    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
+        self._inbox.append(partial(self._nodes.keep_speeds, {speed.name for speed in there}))
+
+    def put(self, obj: Seen, says: SpeedFacts | None, arrival_s: float) -> None:  # noqa: ARG002
+        if says:
+            self._inbox.append(partial(self._nodes.put_speed, says, arrival_s))
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
+        self._inbox.append(partial(self._nodes.drop_speed, obj.name))
 
 
-class _Namespaces:
-    def __init__(self, namespaces: dict[str, Namespace]) -> None:
+class _Namespaces(Table[Namespace]):
+    def __init__(self, unreadable: Unreadable, namespaces: dict[str, Namespace]) -> None:
+        super().__init__(unreadable)
         self._namespaces = namespaces
 
-    def replace(self, objects: list[Json], arrival_s: float) -> None:
-        names = {o["metadata"]["name"] for o in objects}
-        for gone in [n for n in self._namespaces if n not in names]:
-            self._namespaces.pop(gone, None)
-        for obj in objects:
-            self.apply("ADDED", obj, arrival_s)
-
-    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:  # noqa: ARG002
+    def read(self, obj: Json) -> Namespace:
         meta = obj["metadata"]
-        if kind == "DELETED":
-            self._namespaces.pop(meta["name"], None)
-        else:
-            self._namespaces[meta["name"]] = Namespace(
-                meta.get("labels") or {}, meta.get("annotations") or {}
-            )
+        return Namespace(dict(meta.get("labels") or {}), dict(meta.get("annotations") or {}))
+
+    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
+        for gone in self._namespaces.keys() - {namespace.name for namespace in there}:
+            self._namespaces.pop(gone, None)
+
+    def put(self, obj: Seen, says: Namespace, arrival_s: float) -> None:  # noqa: ARG002
+        self._namespaces[obj.name] = says
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
+        self._namespaces.pop(obj.name, None)
 
 
-def read_node(obj: Json) -> NodeFacts | None:
+@checked
+def read_node(obj: Json) -> NodeFacts:
     status = obj.get("status") or {}
     allocatable = status.get("allocatable") or {}
     images = frozenset(
         image_name(n) for i in status.get("images") or () for n in i.get("names") or () if isinstance(n, str)
     )
-    try:
-        cpu, memory = parse(allocatable.get("cpu", 0)) * 1000.0, parse(allocatable.get("memory", 0))
-    except QuantityError as error:
-        log.warning("node left out", node=obj["metadata"]["name"], error=str(error))
-        return None
+    cpu, memory = parse(allocatable.get("cpu", 0)) * 1000.0, parse(allocatable.get("memory", 0))
     return NodeFacts(obj["metadata"]["name"], cpu, memory, images)
 
 
+@checked
 def read_pod(obj: Json) -> PodFacts | None:
+    """None: it is finished and holds nothing."""
     stage = creation(obj)
     if stage is Creation.FINISHED:
         return None
-    try:
-        cpu, memory = requests(obj)
-    except PodError as error:
-        log.warning("pod left out", namespace=obj["metadata"].get("namespace"), error=str(error))
-        return None
+    cpu, memory = requests(obj)
     return PodFacts(obj["metadata"]["uid"], obj["spec"]["nodeName"], cpu, memory, stage is Creation.CREATING)
 
 
+@checked
 def read_speed(obj: Json) -> SpeedFacts | None:
+    """None: nothing was measured yet."""
     status = obj.get("status") or {}
     tau = status.get("tauCreateSeconds")
     if not isinstance(tau, int | float) or not 0 < tau < 1e5:
@@ -176,5 +186,6 @@ def read_speed(obj: Json) -> SpeedFacts | None:
         image_name(p["image"]): float(p["seconds"])
         for p in status.get("imagePulls") or ()
         if isinstance(p.get("seconds"), int | float) and isinstance(p.get("image"), str)
+        if 0 <= p["seconds"] < 1e5
     }
     return SpeedFacts(obj["metadata"]["name"], float(tau), pulls)

@@ -20,6 +20,7 @@ W = TypeVar("W", bound=StrEnum)
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # a DNS label: also a label's value
 _CPU = re.compile(r"\d+m|\d+(?:\.\d{1,3})?", re.ASCII)
 _MEMORY = re.compile(r"\d+(?:\.\d+)?(?:[kMGT]|[KMGT]i)?", re.ASCII)
+_SHOWN = 200
 MAX_CPU_MILLICORES = 1024_000
 MIN_MEMORY_BYTES, MAX_MEMORY_BYTES = 2**20, 64 * 2**40
 
@@ -30,6 +31,12 @@ class SpecError(ValueError):
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("; ".join(problems))
         self.problems = problems
+
+
+def _shown(value: Any) -> str:
+    """Short enough for a status that people read."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 @contextmanager
@@ -54,7 +61,8 @@ class Fields:
 
     def wrong(self, key: str, must: str) -> None:
         path = ".".join(filter(None, (self.where, key)))
-        self.problems.append(f"{path}: {must}, is {self.of.get(key)!r}" if key in self else f"{path}: {must}")
+        value = f", is {_shown(self.of[key])}" if key in self else ""
+        self.problems.append(f"{path}: {must}{value}")
 
     def part(self, key: str) -> Fields:
         """An object; an empty one where there is none."""
@@ -76,7 +84,7 @@ class Fields:
             if isinstance(item, dict):
                 found.append(Fields(path, item, self.problems))
             else:
-                self.problems.append(f"{path}: must be an object, is {item!r}")
+                self.problems.append(f"{path}: must be an object, is {_shown(item)}")
         return found
 
     def text(self, key: str, default: str | None = None) -> str:

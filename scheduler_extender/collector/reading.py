@@ -12,19 +12,16 @@ from scheduler_extender.collector.target import (
     load_query,
     own_query,
 )
-from surgekit.prometheus import Labels, Queries, QueryFailed, Round
+from surgekit.prometheus import Labels, QueryFailed, Round
 
 __all__ = ["targets"]
 
 
-def targets(
-    prometheus: Queries, asked: Iterable[Asked], at_s: float, scrape_interval_s: float
-) -> dict[str, Target | str]:
-    """For each ComboFunc its target concurrency as of `at_s` (Unix time), or why there is none.
+def targets(round_: Round, asked: Iterable[Asked], scrape_interval_s: float) -> dict[str, Target | str]:
+    """For each ComboFunc its target concurrency as of the round's moment, or why there is none.
 
     Whatever is missing, stale, NaN or covers only a part of the window is a reason, never 0.
     """
-    round_ = Round(prometheus, at_s)
     found: dict[str, Target | str] = {}
     for one in asked:
         try:
@@ -36,7 +33,7 @@ def targets(
 
 def _target(round_: Round, one: Asked, step_s: float) -> Target | str:
     if one.query is not None:
-        series = round_.series(own_query(one))
+        series = round_.own(own_query(one), one.namespace)
         if len(series) != 1:
             return f"collector.query gives {len(series)} series with a value, not one"
         # Whether its window is covered only who wrote it can know.

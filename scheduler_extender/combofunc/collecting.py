@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import structlog
 
 from scheduler_extender.collector import Asked, Target, targets
 from scheduler_extender.combofunc.settings import Settings
 from scheduler_extender.combofunc.spec import MAX_TARGET, ComboFunc
-from surgekit.prometheus import Queries
+from surgekit.prometheus import Queries, Round
+from surgekit.query_lanes import COMMON_WINDOWS_S, Lanes
 
 __all__ = ["Collecting"]
 
+_TIMEOUTS = 2  # of a query: as long may the queries of one namespace take together
 log = structlog.get_logger(__name__)
 
 
@@ -30,7 +34,10 @@ class Collecting:
         """`functions`: by uid, those to ask for; `changed`: told the uid of one whose answer is another."""
         self._settings, self._prometheus = settings, prometheus
         self._leads, self._functions, self._changed = leads, functions, changed
-        self._answers: dict[str, int | str] = {}  # by uid; replaced as a whole
+        self._lanes = Lanes(
+            prometheus, _TIMEOUTS * settings.prometheus_timeout_s, not settings.unconfined_promql
+        )
+        self._answers: dict[str, int | str] = {}  # by uid
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="collecting", daemon=True)
 
@@ -39,6 +46,7 @@ class Collecting:
 
     def stop(self) -> None:
         self._stopping.set()
+        self._lanes.stop()
 
     @property
     def alive(self) -> bool:
@@ -57,20 +65,29 @@ class Collecting:
 
     def _collect(self) -> None:
         functions = self._functions() if self._leads() else {}
+        for gone in self._answers.keys() - functions.keys():
+            self._answers.pop(gone, None)
+        now_s, together = time.time(), list[ComboFunc]()
+        by_namespace: dict[str, list[ComboFunc]] = defaultdict(list)
+        for function in functions.values():
+            collector = function.collector
+            common = collector.query is None and collector.window_s in COMMON_WINDOWS_S
+            (together if common else by_namespace[function.namespace]).append(function)
+        for namespace, of_one in by_namespace.items():
+            self._lanes.begin(namespace, now_s, partial(self._ask, of_one))
+        self._ask(together, Round(self._prometheus, now_s))
+
+    def _ask(self, functions: Sequence[ComboFunc], round_: Round) -> None:
         asked = [
             Asked(f.key, f.namespace, f.name, f.collector.window_s, f.collector.headroom, f.collector.query)
-            for f in functions.values()
+            for f in functions
         ]
-        found = (
-            targets(self._prometheus, asked, time.time(), self._settings.scrape_interval_s) if asked else {}
-        )
-        before, self._answers = (
-            self._answers,
-            {uid: _bounded(found[function.key]) for uid, function in functions.items()},
-        )
-        for uid, answer in self._answers.items():
-            if before.get(uid) != answer:
-                self._changed(uid)
+        found = targets(round_, asked, self._settings.scrape_interval_s)
+        for function in functions:
+            answer = _bounded(found[function.key])
+            if self._answers.get(function.uid) != answer:
+                self._answers[function.uid] = answer
+                self._changed(function.uid)
 
 
 def _bounded(found: Target | str) -> int | str:

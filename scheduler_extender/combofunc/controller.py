@@ -11,7 +11,9 @@ import structlog
 
 from scheduler_extender.combofunc.collecting import Collecting
 from scheduler_extender.combofunc.functions import ComboFuncs
+from scheduler_extender.combofunc.memory_use import MemoryUsePoll
 from scheduler_extender.combofunc.metrics import ComboFuncMetrics
+from scheduler_extender.combofunc.planning_desk import PlanningDesk
 from scheduler_extender.combofunc.settings import Settings
 from scheduler_extender.combofunc.sources import Sources
 from scheduler_extender.combofunc.spec import ComboFunc
@@ -55,17 +57,22 @@ class Controller:
             read_pod,
             read_speed,
         )
-        pods = PodTable(frozenset({"ComboFunc", "InPlaceDeployment"}))
+        pods = PodTable()
         self._loop = Loop(kube, lambda: self._lease.held, self._told)
         events = Events(kube, "combofunc", "surgekit.dev/v1alpha1", "ComboFunc")
         self._collecting = Collecting(
             settings, prometheus, lambda: self._lease.held, self._collected, self._target_changed
         )
+        self._desk = PlanningDesk(planning.plan, self._loop.post, self._loop.hasten)
+        self._memory_use = MemoryUsePoll(kube, lambda: self._lease.held)
         self._functions = ComboFuncs(
-            self._cluster, pods, settings, self.metrics, planning.plan, self._collecting.target, events
-        )
-        self._deployments = InPlaceDeployments(pods, settings.deferred_s)
+            self._cluster, pods, settings, self.metrics, self._desk, self._collecting.target, events,
+            self._memory_use.of,
+        )  # fmt: skip
+        events = Events(kube, "combofunc", "surgekit.dev/v1alpha1", "InPlaceDeployment")
+        self._deployments = InPlaceDeployments(pods, settings.deferred_s, events, self._memory_use.of)
         self._sources = Sources(kube, self._loop, self._cluster, pods, self._functions, self._deployments)
+        self.metrics.registry.register(self._sources.unreadable)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="loop", daemon=True)
         self._last_round_s = self._aged_s = time.monotonic()
@@ -76,19 +83,23 @@ class Controller:
         self._lease.start()
         self._thread.start()
         self._collecting.start()
+        self._memory_use.start()
 
     def stop(self) -> None:
         self._stopping.set()
         self._collecting.stop()
+        self._memory_use.stop()
         self._sources.stop()
         self._loop.stop()
+        self._desk.stop()
         if self._thread.is_alive():
             self._thread.join(timeout=5.0)
         self._lease.stop()
 
     def alive(self, now_s: float) -> bool:
         looking = self._thread.is_alive() and now_s - self._last_round_s < _STUCK_S
-        return looking and self._lease.alive and self._collecting.alive
+        threads = (self._lease, self._collecting, self._memory_use, self._desk)
+        return looking and all(thread.alive for thread in threads)
 
     def not_ready(self, now_s: float) -> str:
         """What is missing; empty when ready."""
@@ -108,9 +119,9 @@ class Controller:
         if isinstance(done.action, Create):
             self._cluster.forget(done.action.key)
         if done.pod is not None:
-            self._sources.put_pod(done.pod, time.monotonic())
+            self._sources.tell_pod(done.pod, time.monotonic())
         elif done.gone:
-            self._sources.drop_pod(done.gone, seen=False)
+            self._sources.tell_deleted(done.gone)
 
     def _run(self) -> None:
         term = 0
@@ -134,6 +145,7 @@ class Controller:
             return
         self._aged_s = now_s
         self._to_collect = self._functions.collected()
+        self._desk.hand_out()
         self._cluster.age(now_s, self.settings.max_speed_age_s)
         self.metrics.functions.labels("ComboFunc").set(len(self._functions.objects))
         self.metrics.functions.labels("InPlaceDeployment").set(len(self._deployments.objects))

@@ -2,17 +2,20 @@
 
 A plan is carried out as it is until the target, the sizes or the template change, or until it cannot be: a
 pod of it is gone, a resize is refused for good or waits too long, a pod finds no node, or what was kept warm
-has been so for long enough. Then another is made from what there is. A planner that fails touches nothing.
+has been so for long enough. Then another is asked for, from what there is; until it is there, nothing is
+done. A planner that fails touches nothing.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Protocol
 
-from scheduler_extender.combofunc.question import Shape, body_of, containers_of, shape_of
+from scheduler_extender.combofunc.answer import Answer, Ask, Question, overtaken
+from scheduler_extender.combofunc.question import body_of, containers_of, shape_of
 from scheduler_extender.combofunc.settings import Settings
 from scheduler_extender.combofunc.spec import ComboFunc
 from scheduler_extender.combofunc.standing import (
@@ -23,14 +26,12 @@ from scheduler_extender.combofunc.standing import (
     stuck_pods,
     why_another,
 )
-from scheduler_extender.combofunc.status import sizes_usable
 from scheduler_extender.function_pods.actions import Action, Delete
-from scheduler_extender.function_pods.assignment import Assignment, assign, with_created
-from scheduler_extender.function_pods.explicit import plan_replicas
+from scheduler_extender.function_pods.assignment import Assignment, with_created
+from scheduler_extender.function_pods.memory_in_use import least_memory
 from scheduler_extender.function_pods.pod import FunctionPod
 from scheduler_extender.function_pods.steps import Room, Steps, next_steps, released
-from scheduler_extender.planner.model import Node, Plan, Planner, Weights
-from scheduler_extender.planner.warm import plan_keeping_warm
+from scheduler_extender.planner.model import Node, Weights
 from surgekit.modes import Mode
 
 __all__ = ["ClusterView", "Decision", "decide"]
@@ -38,6 +39,10 @@ __all__ = ["ClusterView", "Decision", "decide"]
 Json = dict[str, Any]
 _DEBOUNCE_S = 0.3  # several pods lost at once are one reason for one plan
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 1.0, 30.0
+# Plans in a row that came too late. The next is carried out: a pod without room waits behind its gate, then
+# goes elsewhere.
+_MOST_OVERTAKEN = 3
+_LISTED = 5
 
 
 class ClusterView(Protocol):
@@ -54,7 +59,10 @@ class Decision:
     actions: tuple[Action, ...] = ()
     waiting: str = ""
     why: str = ""  # a new plan was made because
+    held: str = ""  # nothing is planned or changed because
     again_in_s: float = math.inf
+    planning: bool = False  # a plan is needed and not there yet
+    least_memory: Mapping[str, float] = field(default_factory=dict)  # bytes by pod's uid, not asked back
 
 
 def decide(
@@ -63,39 +71,61 @@ def decide(
     pods: Sequence[FunctionPod],
     memory: Memory,
     cluster: ClusterView,
-    planner: Planner,
+    ask: Ask,
     settings: Settings,
     now_s: float,
+    measured: Mapping[str, float] = MappingProxyType({}),
+    unread: Sequence[str] = (),
 ) -> Decision:
-    """`pods`: all it owns. `target`: concurrency; None where none is known."""
+    """`pods`: all it owns, but for those of `unread`, which cannot be read. `target`: concurrency; None where
+    none is known. `measured`: bytes of memory that pods use, by name, where that is known."""
     counted = [pod for pod in pods if not (pod.node and cluster.lost(pod.node))]
-    idle = Decision(memory, tuple(_freed(counted, cluster, settings, function, now_s)))
-    if function.paused or target is None:
-        return idle
+    least = least_memory(memory.in_use, counted, measured, now_s)
+    freed = tuple(_freed(counted, cluster, settings, function, now_s))
+    idle = Decision(memory, freed, least_memory=least)
+    if unread or function.paused or target is None:
+        return replace(idle, held=_held_by(unread))
     if memory.assignment:
         memory = replace(memory, assignment=with_created(memory.assignment, counted))
     stuck = stuck_pods(counted, memory, settings, now_s)
     memory = noting_refusals(memory, counted, function, settings, now_s)
-    why = why_another(function, target, counted, memory, stuck, now_s, settings)
+    least = least_memory(memory.in_use, counted, measured, now_s)
+    idle = replace(idle, least_memory=least)
+    why = why_another(function, target, counted, memory, stuck, least, now_s, settings)
     if why and now_s < memory.not_before_s and memory.basis == basis_of(function, target):
         return replace(idle, memory=memory, again_in_s=memory.not_before_s - now_s)
     if why:
         remaining = [pod for pod in counted if pod.uid not in stuck]
-        memory = _plan(function, target, remaining, memory, cluster, planner, settings, now_s)
+        found, memory = _ask(function, target, remaining, memory, cluster, ask, settings, least, now_s)
+        if found is None:
+            return replace(idle, memory=memory, planning=True)
+        memory = _planned(memory, found, now_s)
         if memory.failure:
             return replace(idle, memory=memory, why=why, again_in_s=memory.not_before_s - now_s)
         memory = replace(memory, stuck=memory.stuck + 1 if stuck else memory.stuck)
     if function.mode is Mode.SHADOW or memory.assignment is None:
         look_s = next_look_s(function, memory, counted, now_s)
         return replace(idle, memory=memory, why=why, again_in_s=look_s)
-    steps = _steps(function, memory.assignment, counted, cluster, settings, bool(memory.trouble), now_s)
+    fails = bool(memory.trouble)
+    steps = _steps(function, memory.assignment, counted, cluster, settings, fails, least, now_s)
     if not steps.waiting and not stuck:
         # What failed was done all the same (only its answer was lost), or is not wanted any more.
         trouble = memory.trouble if steps.actions else ""
         memory = replace(memory, stuck=0, trouble=trouble)
     gone = [Delete(pod.name, pod.uid, "no node takes it") for pod in counted if pod.uid in stuck]
     again_in_s = min(steps.again_in_s, next_look_s(function, memory, counted, now_s))
-    return Decision(memory, (*gone, *steps.actions), steps.waiting, why, again_in_s)
+    actions = (*gone, *steps.actions)
+    return replace(
+        idle, memory=memory, actions=actions, waiting=steps.waiting, why=why, again_in_s=again_in_s
+    )
+
+
+def _held_by(unread: Sequence[str]) -> str:
+    """What these pods are is not known: a plan without them would replace pods that are there."""
+    if not unread:
+        return ""
+    listed = ", ".join(unread[:_LISTED]) + (" and others" if len(unread) > _LISTED else "")
+    return f"{len(unread)} of its pods cannot be read ({listed})"
 
 
 def _freed(
@@ -114,74 +144,76 @@ def _rooms(names: set[str], cluster: ClusterView) -> dict[str, Room]:
     return {name: room for name in names if (room := cluster.room(name)) is not None}
 
 
-def _plan(
+def _ask(
     function: ComboFunc,
     target: int,
     pods: Sequence[FunctionPod],
     memory: Memory,
     cluster: ClusterView,
-    planner: Planner,
+    ask: Ask,
     settings: Settings,
+    least: Mapping[str, float],
     now_s: float,
-) -> Memory:
-    basis = basis_of(function, target)
-    same = memory.basis == basis
-    wait_s = min(max(2 * memory.wait_s, _FIRST_WAIT_S), _LONGEST_WAIT_S) if same else _FIRST_WAIT_S
-    try:
+) -> tuple[Answer | None, Memory]:
+    """A plan that holds by now; None: it is not there yet."""
+
+    def question() -> Question:
         shape = shape_of(function)
-        nodes = cluster.planner_nodes(function.template["spec"])
-        plan, assignment, idle_since = _answer(
-            function, target, pods, memory, shape, nodes, planner, settings, now_s
+        lam = settings.price_weight if function.price_weight is None else function.price_weight
+        return Question(
+            function,
+            target,
+            shape,
+            cluster.planner_nodes(function.template["spec"]),
+            containers_of(function, shape, pods, memory.refused, least),
+            Weights(lam, settings.price_swing, function.in_place),
+            memory.idle_since,
+            [pod.name for pod in pods],
+            frozenset(p.name for p in pods if p.template != function.template_hash),
+            least,
+            now_s,
         )
-    except Exception as error:  # whatever it is, the pods stay as they are
+
+    basis = basis_of(function, target)
+    found = ask(basis, question)
+    if found is None or found.plan is None or memory.overtaken >= _MOST_OVERTAKEN:
+        return found, memory
+    containers = containers_of(function, shape_of(function), pods, memory.refused, least)
+    if overtaken(found, containers, cluster.room):
+        memory = replace(memory, overtaken=memory.overtaken + 1)
+        return ask(basis, question), memory
+    return found, memory
+
+
+def _planned(memory: Memory, found: Answer, now_s: float) -> Memory:
+    same = memory.basis == found.basis
+    wait_s = min(max(2 * memory.wait_s, _FIRST_WAIT_S), _LONGEST_WAIT_S) if same else _FIRST_WAIT_S
+    plan, assignment = found.plan, found.assignment
+    if plan is None or assignment is None:
         return replace(
-            memory, basis=basis, assignment=None, failure=f"{type(error).__name__}: {error}",
+            memory, basis=found.basis, assignment=None, failure=found.failure,
             wait_s=wait_s, not_before_s=now_s + wait_s,
         )  # fmt: skip
     better = same and memory.plan is not None and plan.concurrency > memory.plan.concurrency
     wait_s = _FIRST_WAIT_S if better else wait_s
     return replace(
         memory,
-        basis=basis,
+        basis=found.basis,
         assignment=assignment,
         plan=plan,
-        planned_at_s=now_s,
-        idle_since=idle_since,
-        usable=sizes_usable(shape.sizes, nodes),
-        outdated=frozenset(p.name for p in pods if p.template != function.template_hash),
+        planned_at_s=found.asked_at_s,
+        took_s=found.took_s,
+        idle_since=found.idle_since,
+        usable=found.usable,
+        outdated=found.outdated,
+        least_memory=found.least_memory,
+        overtaken=0,
         failure="",
         trouble="" if not same else memory.trouble,
         wait_s=wait_s if assignment.short else 0.0,
         not_before_s=now_s + _DEBOUNCE_S,
         short_until_s=now_s + wait_s,
     )
-
-
-def _answer(
-    function: ComboFunc,
-    target: int,
-    pods: Sequence[FunctionPod],
-    memory: Memory,
-    shape: Shape,
-    nodes: Sequence[Node],
-    planner: Planner,
-    settings: Settings,
-    now_s: float,
-) -> tuple[Plan, Assignment, Mapping[str, float]]:
-    containers = containers_of(function, shape, pods, memory.refused)
-    lam = settings.price_weight if function.price_weight is None else function.price_weight
-    weights = Weights(lam, settings.price_swing, function.in_place)
-    idle_since: Mapping[str, float] = {}
-    if function.replicas is not None:
-        plan = plan_replicas(function.replicas, shape.sizes, nodes, containers, weights, planner)
-    else:
-        question = (shape.sizes, nodes, containers, target, weights)
-        plan, idle_since = plan_keeping_warm(
-            planner, *question, memory.idle_since, function.keep_warm_s, now_s
-        )
-    # Every pod there is, so that a name is not taken by one that is still going.
-    salt = f"{function.uid}/{function.template_hash}/{','.join(sorted(pod.name for pod in pods))}"
-    return plan, assign(plan, containers, function.sizes, function.name, salt), idle_since
 
 
 def _steps(
@@ -191,6 +223,7 @@ def _steps(
     cluster: ClusterView,
     settings: Settings,
     creations_fail: bool,
+    least: Mapping[str, float],
     now_s: float,
 ) -> Steps:
     shape = shape_of(function)
@@ -200,6 +233,7 @@ def _steps(
         pods,
         function.template_hash,
         function.container,
+        least,
         _rooms(names, cluster),
         lambda new: body_of(function, new),
         shape.whole,

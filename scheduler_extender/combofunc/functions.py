@@ -14,20 +14,22 @@ import structlog
 from scheduler_extender.combofunc import status
 from scheduler_extender.combofunc.decision import Decision, decide
 from scheduler_extender.combofunc.metrics import ComboFuncMetrics
+from scheduler_extender.combofunc.planning_desk import Desk
 from scheduler_extender.combofunc.question import shape_of
-from scheduler_extender.combofunc.report import elsewhere, ready_concurrency, report, turned
+from scheduler_extender.combofunc.report import elsewhere, keeping_memory, ready_concurrency, report, turned
 from scheduler_extender.combofunc.settings import Settings
-from scheduler_extender.combofunc.spec import ComboFunc, SpecError, TargetFrom, read
+from scheduler_extender.combofunc.spec import COMBO_FUNCS, ComboFunc, SpecError, TargetFrom, read
 from scheduler_extender.combofunc.standing import REFUSED_FOR_S, Memory
 from scheduler_extender.function_pods.actions import Create, Release, Resize
 from scheduler_extender.function_pods.actuator import Done
 from scheduler_extender.function_pods.cluster import Cluster
 from scheduler_extender.function_pods.loop import Work
+from scheduler_extender.function_pods.memory_in_use import MemoryUse, unknown
 from scheduler_extender.function_pods.pod import FunctionPod
 from scheduler_extender.function_pods.pod_table import PodTable
 from scheduler_extender.function_pods.steps import released
-from scheduler_extender.planner.model import Planner
-from surgekit.conditions import differs
+from surgekit.back_off import back_off_s
+from surgekit.conditions import differs, status_before
 from surgekit.events import Events
 from surgekit.modes import Mode
 
@@ -52,6 +54,7 @@ class _Known:
     target: int | None = None
     changed_at_s: float | None = None  # the target; None: as much has been Ready since
     elsewhere: frozenset[str] = frozenset()  # pods told of that went to another node
+    keeping: str = ""  # pods told of that keep memory
     failures: int = 0
     retry_at_s: float = 0.0
     told: str = ""  # the last plan's event
@@ -65,31 +68,36 @@ class ComboFuncs:
         pods: PodTable,
         settings: Settings,
         metrics: ComboFuncMetrics,
-        planner: Planner,
+        desk: Desk,
         targets: Targets,
         events: Events,
+        memory_use: MemoryUse = unknown,
     ) -> None:
         self._cluster, self._pods, self._settings, self._metrics = cluster, pods, settings, metrics
-        self._planner, self._targets, self._events = planner, targets, events
+        self._desk, self._targets, self._events = desk, targets, events
+        self._memory_use = memory_use
         self.objects: dict[str, Json] = {}  # by uid
         self._known: dict[str, _Known] = {}
 
     def reset(self) -> None:
         """Another replica has acted meanwhile."""
         self._known.clear()
+        self._desk.reset()
 
     def drop(self, uid: str) -> None:
         self.objects.pop(uid, None)
         self._known.pop(uid, None)
+        self._desk.leave(uid)
 
     def look(self, uid: str, now_s: float) -> Work | None:
         obj = self.objects.get(uid)
         if obj is None:
             return None
-        pods = self._pods.of(uid)
+        namespace = obj["metadata"]["namespace"]
+        pods, unread = self._pods.of(namespace, uid), self._pods.unread(namespace, uid)
         if uid not in self._known:
             # What was last collected stands until it is known anew.
-            stood = (obj.get("status") or {}).get("targetConcurrency")
+            stood = status_before(obj).get("targetConcurrency")
             self._known[uid] = _Known(
                 Memory(),
                 {},
@@ -108,20 +116,27 @@ class ComboFuncs:
         target, no_data = self._target(function, known)
         known.short = known.short and not function.paused
         was_short = known.short
-        began_s = time.perf_counter()
+        ask = partial(self._desk.ask, uid, function.namespace)
         decision = decide(
-            function, target, pods, known.memory, self._cluster, self._planner, self._settings, now_s
-        )
+            function, target, pods, known.memory, self._cluster, ask, self._settings, now_s,
+            self._memory_use(function.namespace), unread,
+        )  # fmt: skip
+        if decision.planning:
+            known.memory = decision.memory
+            # The status speaks of a plan: it waits as well.
+            return Work(function.namespace, decision.actions)
         if now_s < known.retry_at_s and not decision.why:
             decision = _held(decision, known.retry_at_s - now_s)
         told = [
-            self._note(function, known, decision, time.perf_counter() - began_s),
+            self._note(function, known, decision),
             self._moved(function, known, pods),
+            self._kept_memory(function, known, keeping_memory(function, pods, decision.least_memory)),
         ]
         self._presume(function, decision)
+        self._desk.leave(uid)  # after what this plan is about to create was counted
         counted = [pod for pod in pods if not (pod.node and self._cluster.lost(pod.node))]
         self._note_lag(known, target, ready_concurrency(counted))
-        before = (obj.get("status") or {}) | known.written
+        before = status_before(obj) | known.written
         said = report(function, before, decision, counted, target, no_data, now_s)
         patch = said if differs(before, said) else None
         again_in_s = decision.again_in_s
@@ -134,7 +149,7 @@ class ComboFuncs:
         return Work(
             function.namespace,
             decision.actions,
-            (function.path, body) if patch else None,
+            (function.status_path, body) if patch else None,
             partial(self._post, obj["metadata"], [one for one in told if one]) if any(told) else None,
             again_in_s,
             concerns_all=known.short and not was_short,  # who keeps something warm makes room
@@ -156,8 +171,7 @@ class ComboFuncs:
             )
             return
         known.failures += 1
-        wait_s = min(_FIRST_WAIT_S * 2.0 ** (known.failures - 1), _LONGEST_WAIT_S)
-        known.retry_at_s = time.time() + wait_s
+        known.retry_at_s = time.time() + back_off_s(known.failures, _FIRST_WAIT_S, _LONGEST_WAIT_S)
         refused = {
             came.action.uid: time.time() + REFUSED_FOR_S
             for came in failed
@@ -185,9 +199,10 @@ class ComboFuncs:
     ) -> Work:
         metadata = obj["metadata"]
         known.short = False
-        before = (obj.get("status") or {}) | known.written
+        self._desk.leave(metadata["uid"])
+        before = status_before(obj) | known.written
         patch = status.invalid_status(obj | {"status": before}, error, now_s)
-        path = f"/apis/surgekit.dev/v1alpha1/namespaces/{metadata['namespace']}/combofuncs/{metadata['name']}"
+        path = COMBO_FUNCS.path(metadata["namespace"], metadata["name"], "status")
         body = {"metadata": {"uid": metadata["uid"]}, "status": patch}
         changed = differs(before, patch)
         if changed:
@@ -210,7 +225,7 @@ class ComboFuncs:
             known.target, known.changed_at_s = target, time.monotonic()
         return target, no_data
 
-    def _note(self, function: ComboFunc, known: _Known, decision: Decision, seconds: float) -> _Told | None:
+    def _note(self, function: ComboFunc, known: _Known, decision: Decision) -> _Told | None:
         """The event of a new plan."""
         known.memory = decision.memory
         if not decision.why:
@@ -221,11 +236,11 @@ class ComboFuncs:
         known.short = lacks_room and function.mode is Mode.ENFORCE
         outcome = "failed" if failure or plan is None else "shortage" if plan.shortage else "planned"
         self._metrics.plans.labels(outcome).inc()
-        self._metrics.plan_seconds.observe(seconds)
+        self._metrics.plan_seconds.observe(decision.memory.took_s)
         said = status.planned(function, plan, failure, rolling=bool(decision.memory.outdated))
         log.info(
             "plan", namespace=function.namespace, function=function.name, mode=str(function.mode),
-            decision=said.message, why=decision.why, duration_ms=round(seconds * 1000, 1),
+            decision=said.message, why=decision.why, duration_ms=round(decision.memory.took_s * 1000, 1),
         )  # fmt: skip
         if known.told == said.message:
             return None
@@ -244,6 +259,14 @@ class ComboFuncs:
         words = elsewhere(new)
         log.info("placed elsewhere", namespace=function.namespace, function=function.name, decision=words)
         return "PlacedElsewhere", words, "Warning"
+
+    def _kept_memory(self, function: ComboFunc, known: _Known, words: str) -> _Told | None:
+        """The event of pods that use memory their size does not have."""
+        told, known.keeping = known.keeping, words
+        if not words or words == told:
+            return None
+        log.info("memory in use", namespace=function.namespace, function=function.name, decision=words)
+        return "MemoryInUse", words, "Warning"
 
     def _note_lag(self, known: _Known, target: int | None, ready: int) -> None:
         if known.changed_at_s is not None and target is not None and ready >= target:

@@ -24,7 +24,7 @@ class ComboFuncMetrics:
             registry=self.registry,
         )  # fmt: skip
         self.plan_seconds = Histogram(
-            "surgekit_combofunc_plan_seconds", "One plan, from the nodes as they are to the next steps",
+            "surgekit_combofunc_plan_seconds", "One plan, without the wait for its turn",
             buckets=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0), registry=self.registry,
         )  # fmt: skip
         self.actions = Counter(

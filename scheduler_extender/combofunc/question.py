@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,19 +67,34 @@ def body_of(function: ComboFunc, new: NewPod) -> Json:
 
 
 def containers_of(
-    function: ComboFunc, shape: Shape, pods: Sequence[FunctionPod], refused: Collection[str]
+    function: ComboFunc,
+    shape: Shape,
+    pods: Sequence[FunctionPod],
+    refused: Collection[str],
+    least_memory: Mapping[str, float],
 ) -> list[Container]:
-    """Pods of the current template that are there to stay, as large as they are or are becoming. Those in
-    `refused` (by uid) cannot be what they were asked to be."""
+    """Pods of the current template that are there to stay, as large as they are or are becoming.
+
+    By uid: those in `refused` cannot be what they were asked to be; `least_memory` is what they are not asked
+    to go below.
+    """
     found = []
     for pod in pods:
         if not pod.live or pod.template != function.template_hash:
             continue
         stuck = pod.uid in refused
-        has = pod.has if stuck and pod.has is not None else pod.asked
-        size = _size(function, shape, pod, *requested(has, function.container))
-        free = pod.has is not None and pod.resizing is Resizing.NONE and not stuck
-        found.append(Container(pod.name, pod.node or pod.planned_node, size, resizable=free))
+        # Nothing of such a resize is carried out: another may be asked for.
+        in_vain = pod.resizing is Resizing.MEMORY_IN_USE
+        has = pod.has if (stuck or in_vain) and pod.has is not None else pod.asked
+        cpu_millicores, memory_bytes = requested(has, function.container)
+        size = _size(function, shape, pod, cpu_millicores, memory_bytes)
+        free = pod.has is not None and (pod.resizing is Resizing.NONE or in_vain) and not stuck
+        held_bytes = memory_bytes + shape.beside_memory_bytes
+        least_bytes = least_memory.get(pod.uid, 0.0) + shape.beside_memory_bytes
+        if held_bytes > size.memory_bytes:  # made smaller in cpu alone
+            least_bytes = held_bytes
+        least_bytes = math.ceil(min(least_bytes, held_bytes))
+        found.append(Container(pod.name, pod.node or pod.planned_node, size, free, least_bytes))
     return found
 
 
@@ -95,4 +111,8 @@ def _size(
     if same:
         found = same[0]
         return shape.of(found.name, cpu_millicores, memory_bytes, found.concurrency)
+    for size in function.sizes:
+        less = size.cpu_millicores == cpu_millicores and size.memory_bytes < memory_bytes
+        if less and size.name == pod.size:
+            return shape.of(size.name, size.cpu_millicores, size.memory_bytes, size.concurrency)
     return shape.of(pod.size, cpu_millicores, memory_bytes, max(pod.concurrency, 1))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from scheduler_extender.combofunc import status
 from scheduler_extender.combofunc.decision import Decision
 from scheduler_extender.combofunc.spec import ComboFunc
+from scheduler_extender.function_pods.memory_in_use import keeps_memory
 from scheduler_extender.function_pods.pod import FunctionPod
+from scheduler_extender.function_pods.resources import of_size
 
-__all__ = ["elsewhere", "ready_concurrency", "report", "turned"]
+__all__ = ["elsewhere", "keeping_memory", "ready_concurrency", "report", "turned"]
 
 Json = dict[str, Any]
 _LISTED = 5
@@ -33,8 +35,9 @@ def report(
     said = [
         status.target_known(function, target, no_data),
         *([memory.usable] if memory.usable else []),
-        status.planned(function, plan, memory.failure, rolling=bool(memory.outdated)),
-        status.ready(function, plan, ready, decision.waiting, memory.trouble),
+        status.planned(function, plan, memory.failure, held=decision.held, rolling=bool(memory.outdated)),
+        status.ready(function, plan, ready, decision.waiting, decision.held or memory.trouble),
+        status.resized(keeping_memory(function, pods, decision.least_memory)),
     ]
     if plan and (words := elsewhere(pods)):
         plan = replace(plan, reasons=(*plan.reasons, words))
@@ -53,6 +56,23 @@ def elsewhere(pods: Sequence[FunctionPod]) -> str:
     moved = [p for p in pods if p.live and p.node and p.planned_node and p.node != p.planned_node]
     listed = ", ".join(f"{p.name} planned for {p.planned_node} went to {p.node}" for p in moved[:_LISTED])
     return listed if len(moved) <= _LISTED else f"{listed} and {len(moved) - _LISTED} more"
+
+
+def keeping_memory(
+    function: ComboFunc, pods: Sequence[FunctionPod], least_memory: Mapping[str, float]
+) -> str:
+    """Which pods keep memory that their size does not have, because they use it; empty when none."""
+    sizes = {size.name: of_size(size, function.container) for size in function.sizes}
+    kept = [
+        pod
+        for pod in pods
+        if pod.size in sizes and keeps_memory(pod, sizes[pod.size], least_memory.get(pod.uid, 0.0))
+    ]
+    if not kept:
+        return ""
+    listed = ", ".join(f"{pod.name} ({pod.size}) on {pod.node}" for pod in kept[:_LISTED])
+    more = f" and {len(kept) - _LISTED} more" if len(kept) > _LISTED else ""
+    return f"memory in use is not taken away, only cpu: {listed}{more}; asked for again later"
 
 
 def turned(before: Json, patch: Json) -> bool:

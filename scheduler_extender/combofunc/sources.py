@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from scheduler_extender.combofunc import spec as combofunc
@@ -11,6 +11,7 @@ from scheduler_extender.function_pods.loop import Kind, Loop
 from scheduler_extender.function_pods.pod_table import PodTable
 from scheduler_extender.in_place_deployment import spec as in_place_deployment
 from surgekit.kube import Kube
+from surgekit.table import Seen, Table, Unreadable
 from surgekit.watch import Watch
 
 __all__ = ["Objects", "Sources"]
@@ -36,18 +37,20 @@ class Sources:
         functions: Objects,
         deployments: Objects,
     ) -> None:
-        self._loop, self._cluster, self._pods = loop, cluster, pods
-        self._functions = functions
+        self.unreadable = unread = Unreadable(kube, "combofunc")
+        self._pods = _Pods(unread, loop, cluster, pods)
+        tables: dict[str, tuple[str, Table[Json]]] = {
+            "combofuncs": (combofunc.PATH, _Owners(unread, loop, cluster, functions)),
+            "inplacedeployments": (in_place_deployment.PATH, _Owners(unread, loop, cluster, deployments)),
+            "pods": ("/api/v1/pods", self._pods),
+            "nodes": ("/api/v1/nodes", _Nodes(unread, loop, cluster, functions)),
+        }
         self._watches = {
-            "combofuncs": Watch(kube, combofunc.PATH, self._consumer(_Owners(loop, functions))),
-            "inplacedeployments": Watch(
-                kube, in_place_deployment.PATH, self._consumer(_Owners(loop, deployments))
-            ),
-            "pods": Watch(kube, "/api/v1/pods", self._consumer(_Pods(self))),
-            "nodes": Watch(kube, "/api/v1/nodes", self._consumer(_Nodes(self))),
+            name: Watch(kube, path, _Posted(table, loop.post)) for name, (path, table) in tables.items()
         }
         # Without a probe every node gets the default speed, and the price still counts.
-        self._speeds = Watch(kube, "/apis/surgekit.dev/v1alpha1/nodespeeds", self._consumer(_Speeds(cluster)))
+        speeds = _Posted(_Speeds(unread, cluster), loop.post)
+        self._speeds = Watch(kube, "/apis/surgekit.dev/v1alpha1/nodespeeds", speeds)
 
     def start(self) -> None:
         for watch in (*self._watches.values(), self._speeds):
@@ -60,140 +63,135 @@ class Sources:
     def ages_s(self, now_s: float) -> dict[str, float]:
         return {name: watch.age_s(now_s) for name, watch in self._watches.items()}
 
-    def _consumer(self, table: _Table) -> _Consumer:
-        return _Consumer(table, self._loop.post)
-
     # --- the loop's thread ---
 
-    def put_pod(self, obj: Json, arrival_s: float) -> None:
-        """Of a watch, or of an answer to our own write: whichever is newer holds."""
-        if self._pods.is_old(obj):
-            return
-        self._cluster.put_pod(obj, arrival_s)
-        if owner := self._pods.put(obj):
-            self._loop.touch(owner)
+    def tell_pod(self, obj: Json, arrival_s: float) -> None:
+        """As an answer to our own write has it."""
+        self._pods.apply("MODIFIED", obj, arrival_s)
 
-    def drop_pod(self, uid: str, seen: bool) -> None:
-        self._cluster.drop_pod(uid)
-        if owner := self._pods.drop(uid, seen):
-            self._loop.touch(owner)
-
-    def keep_pods(self, uids: set[str]) -> None:
-        for uid in self._cluster.pods - uids:
-            self.drop_pod(uid, seen=True)
-        for owner in self._pods.keep_only(uids):
-            self._loop.touch(owner)
-
-    def put_node(self, obj: Json) -> None:
-        name = obj["metadata"]["name"]
-        before = self._cluster.lost(name)
-        self._cluster.put_node(obj)
-        if self._cluster.lost(name) != before:
-            self._loop.touch_all(self._functions)  # what runs there counts no more, or again
-
-    def drop_node(self, name: str) -> None:
-        self._cluster.drop_node(name)
-        self._loop.touch_all(self._functions)
-
-    def keep_nodes(self, names: set[str]) -> None:
-        for name in self._cluster.nodes - names:
-            self.drop_node(name)
+    def tell_deleted(self, uid: str) -> None:
+        self._pods.deleted(uid)
 
 
-class _Table(Protocol):
-    """Takes the news of one collection, in the loop's thread."""
+class _Posted:
+    """The consumer of a watch: has the loop's thread feed the table."""
 
-    def put(self, obj: Json, arrival_s: float) -> None: ...
-
-    def drop(self, obj: Json) -> None: ...
-
-    def keep(self, objects: list[Json]) -> None:
-        """What is not among these is gone."""
-
-
-class _Consumer:
-    """Of a watch: hands its news over."""
-
-    def __init__(self, table: _Table, post: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(self, table: Table[Json], post: Callable[[Callable[[], None]], None]) -> None:
         self._table, self._post = table, post
 
     def replace(self, objects: list[Json], arrival_s: float) -> None:
-        def take_in() -> None:
-            self._table.keep(objects)
-            for obj in objects:
-                self._table.put(obj, arrival_s)
-
-        self._post(take_in)
+        self._post(lambda: self._table.replace(objects, arrival_s))
 
     def apply(self, kind: str, obj: Json, arrival_s: float) -> None:
-        if kind == "DELETED":
-            self._post(lambda: self._table.drop(obj))
-        else:
-            self._post(lambda: self._table.put(obj, arrival_s))
+        self._post(lambda: self._table.apply(kind, obj, arrival_s))
 
 
-class _Owners:
-    def __init__(self, loop: Loop, kind: Objects) -> None:
-        self._loop, self._kind = loop, kind
+class _Raw(Table[Json]):
+    """Of objects that whoever they are put to reads."""
 
-    def put(self, obj: Json, arrival_s: float) -> None:  # noqa: ARG002
-        uid = obj["metadata"]["uid"]
-        if "deletionTimestamp" in obj["metadata"]:
-            self.drop(obj)  # its pods are the garbage collector's now
-            return
-        self._kind.objects[uid] = obj
-        self._loop.know(uid, self._kind)
+    def read(self, obj: Json) -> Json:
+        return obj
 
-    def drop(self, obj: Json) -> None:
-        self._forget(obj["metadata"]["uid"])
 
-    def keep(self, objects: list[Json]) -> None:
-        for uid in self._kind.objects.keys() - {obj["metadata"]["uid"] for obj in objects}:
+class _Owners(_Raw):
+    def __init__(self, unreadable: Unreadable, loop: Loop, cluster: Cluster, kind: Objects) -> None:
+        super().__init__(unreadable)
+        self._loop, self._cluster, self._kind = loop, cluster, kind
+
+    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
+        for uid in self._kind.objects.keys() - {obj.uid for obj in there}:
             self._forget(uid)
+
+    def put(self, obj: Seen, says: Json, arrival_s: float) -> None:
+        if "deletionTimestamp" in says["metadata"]:
+            self.drop(obj, arrival_s)  # its pods are the garbage collector's now
+            return
+        self._kind.objects[obj.uid] = says
+        self._cluster.put_owner(obj.namespace, obj.uid, arrival_s)
+        self._loop.know(obj.uid, self._kind)
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
+        self._forget(obj.uid)
 
     def _forget(self, uid: str) -> None:
         self._kind.drop(uid)
+        self._cluster.drop_owner(uid)
         self._loop.forget(uid)
 
 
-class _Pods:
-    def __init__(self, sources: Sources) -> None:
-        self._sources = sources
+class _Pods(_Raw):
+    def __init__(self, unreadable: Unreadable, loop: Loop, cluster: Cluster, pods: PodTable) -> None:
+        super().__init__(unreadable)
+        self._loop, self._cluster, self._pods = loop, cluster, pods
 
-    def put(self, obj: Json, arrival_s: float) -> None:
-        self._sources.put_pod(obj, arrival_s)
+    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
+        uids = {pod.uid for pod in there}
+        for uid in self._cluster.pods - uids:
+            self._gone(uid, seen=True)
+        for owner in self._pods.keep_only(uids):
+            self._loop.touch(owner)
 
-    def drop(self, obj: Json) -> None:
-        self._sources.drop_pod(obj["metadata"]["uid"], seen=True)
+    def put(self, obj: Seen, says: Json, arrival_s: float) -> None:  # noqa: ARG002
+        """Of a watch, or of an answer to our own write: whichever is newer holds."""
+        if self._pods.is_old(says):
+            return
+        self._cluster.put_pod(says, arrival_s)
+        self._touch(self._pods.put(says))
 
-    def keep(self, objects: list[Json]) -> None:
-        self._sources.keep_pods({obj["metadata"]["uid"] for obj in objects})
+    def cannot_read(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
+        """Its owner changes nothing until it can be read: it would replace a pod that is there."""
+        self._touch(self._pods.put_unread(obj.obj))
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
+        self._gone(obj.uid, seen=True)
+
+    def deleted(self, uid: str) -> None:
+        """By us; the watch will tell later."""
+        self._gone(uid, seen=False)
+
+    def _gone(self, uid: str, seen: bool) -> None:
+        self._cluster.drop_pod(uid)
+        self._touch(self._pods.drop(uid, seen))
+
+    def _touch(self, owner: str) -> None:
+        if owner:
+            self._loop.touch(owner)
 
 
-class _Nodes:
-    def __init__(self, sources: Sources) -> None:
-        self._sources = sources
+class _Nodes(_Raw):
+    def __init__(self, unreadable: Unreadable, loop: Loop, cluster: Cluster, functions: Objects) -> None:
+        super().__init__(unreadable)
+        self._loop, self._cluster, self._functions = loop, cluster, functions
 
-    def put(self, obj: Json, arrival_s: float) -> None:  # noqa: ARG002
-        self._sources.put_node(obj)
+    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
+        for name in self._cluster.nodes - {node.name for node in there}:
+            self._gone(name)
 
-    def drop(self, obj: Json) -> None:
-        self._sources.drop_node(obj["metadata"]["name"])
+    def put(self, obj: Seen, says: Json, arrival_s: float) -> None:  # noqa: ARG002
+        before = self._cluster.lost(obj.name)
+        self._cluster.put_node(says)
+        if self._cluster.lost(obj.name) != before:
+            self._loop.touch_all(self._functions)  # what runs there counts no more, or again
 
-    def keep(self, objects: list[Json]) -> None:
-        self._sources.keep_nodes({obj["metadata"]["name"] for obj in objects})
+    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
+        self._gone(obj.name)
+
+    def _gone(self, name: str) -> None:
+        self._cluster.drop_node(name)
+        self._loop.touch_all(self._functions)
 
 
-class _Speeds:
-    def __init__(self, cluster: Cluster) -> None:
+class _Speeds(_Raw):
+    def __init__(self, unreadable: Unreadable, cluster: Cluster) -> None:
+        super().__init__(unreadable)
         self._cluster = cluster
 
-    def put(self, obj: Json, arrival_s: float) -> None:
-        self._cluster.put_speed(obj, arrival_s)
-
-    def drop(self, obj: Json) -> None:
-        self._cluster.drop_speed(obj["metadata"]["name"])
-
-    def keep(self, objects: list[Json]) -> None:
-        for name in self._cluster.measured - {obj["metadata"]["name"] for obj in objects}:
+    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
+        for name in self._cluster.measured - {speed.name for speed in there}:
             self._cluster.drop_speed(name)
+
+    def put(self, obj: Seen, says: Json, arrival_s: float) -> None:  # noqa: ARG002
+        self._cluster.put_speed(says, arrival_s)
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
+        self._cluster.drop_speed(obj.name)

@@ -7,22 +7,24 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from scheduler_extender.function_pods.marks import CONCURRENCY, SIZE_LABEL
+from scheduler_extender.function_pods.marks import CONCURRENCY, MAX_CONCURRENCY, SIZE_LABEL
 from scheduler_extender.planner.model import Size
 from scheduler_extender.pod_template import read_template, sized_hash
 from scheduler_extender.spec_fields import Fields, SpecError, fields_of
+from surgekit.api_path import Resource
 from surgekit.modes import Mode
 
 __all__ = [
-    "CONCURRENCY", "FUNCTION_LABEL", "MAX_CONCURRENCY", "MAX_SIZES", "MAX_TARGET", "PATH",
+    "COMBO_FUNCS", "CONCURRENCY", "FUNCTION_LABEL", "MAX_CONCURRENCY", "MAX_SIZES", "MAX_TARGET", "PATH",
     "SIZE_LABEL", "Collector", "ComboFunc", "SpecError", "TargetFrom", "read",
 ]  # fmt: skip
 
 Json = dict[str, Any]
-PATH = "/apis/surgekit.dev/v1alpha1/combofuncs"
+COMBO_FUNCS = Resource("surgekit.dev/v1alpha1", "combofuncs")
+PATH = COMBO_FUNCS.path()
 FUNCTION_LABEL = "surgekit.dev/combofunc"
 # The CRD's bounds. A target in the hundred thousands is a slip: Kubernetes itself ends at 150,000 pods.
-MAX_SIZES, MAX_CONCURRENCY, MAX_TARGET = 64, 10_000, 100_000
+MAX_SIZES, MAX_TARGET = 64, 100_000
 
 
 class TargetFrom(StrEnum):
@@ -68,9 +70,8 @@ class ComboFunc:
         return f"{self.namespace}/{self.name}"
 
     @property
-    def path(self) -> str:
-        group = PATH.rpartition("/")[0]
-        return f"{group}/namespaces/{self.namespace}/combofuncs/{self.name}"
+    def status_path(self) -> str:
+        return COMBO_FUNCS.path(self.namespace, self.name, "status")
 
     @property
     def selector(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from scheduler_extender.combofunc.settings import Settings
 from scheduler_extender.combofunc.spec import ComboFunc
 from scheduler_extender.function_pods.assignment import Assignment, broken
+from scheduler_extender.function_pods.memory_in_use import AGAIN_S, Refused, noting, until_s
 from scheduler_extender.function_pods.pod import FunctionPod, Resizing
 from scheduler_extender.planner.model import Plan
 from surgekit.conditions import Condition
@@ -40,9 +41,13 @@ class Memory:
     assignment: Assignment | None = None
     plan: Plan | None = None
     planned_at_s: float = 0.0
+    took_s: float = 0.0  # to plan
+    overtaken: int = 0  # plans in a row that came too late
     usable: Condition | None = None
     outdated: frozenset[str] = frozenset()  # pods of earlier templates at that time
     refused: Mapping[str, float] = field(default_factory=dict)  # pod's uid -> not resized until then
+    in_use: Mapping[str, Refused] = field(default_factory=dict)  # pod's uid -> memory it would not give up
+    least_memory: Mapping[str, float] = field(default_factory=dict)  # the plan's, by pod's uid
     failure: str = ""  # the planner's
     trouble: str = ""  # the API server's
     wait_s: float = 0.0  # before what failed, or fell short, is tried again; doubles
@@ -80,11 +85,12 @@ def noting_refusals(
     for pod in pods:
         if pod.resizing is Resizing.INFEASIBLE:
             known[pod.uid] = now_s + REFUSED_FOR_S
-        elif pod.resizing is Resizing.DEFERRED and pod.resizing_since_s < _deferred_before_s(
-            function, settings, now_s
-        ):
+        elif pod.resizing in (
+            Resizing.DEFERRED,
+            Resizing.FAILING,
+        ) and pod.resizing_since_s < _deferred_before_s(function, settings, now_s):
             known[pod.uid] = now_s + _DEFERRED_FOR_S
-    return replace(memory, refused=known)
+    return replace(memory, refused=known, in_use=noting(memory.in_use, pods, now_s))
 
 
 def _deferred_before_s(function: ComboFunc, settings: Settings, now_s: float) -> float:
@@ -97,6 +103,7 @@ def why_another(
     pods: Sequence[FunctionPod],
     memory: Memory,
     stuck: frozenset[str],
+    least_memory: Mapping[str, float],
     now_s: float,
     settings: Settings,
 ) -> str:
@@ -113,7 +120,11 @@ def why_another(
     if function.mode is not Mode.SHADOW:
         current = [pod for pod in pods if pod.template == function.template_hash]
         deferred_before_s = _deferred_before_s(function, settings, now_s)
-        reason = broken(assignment, current, function.container, deferred_before_s)
+        reason = broken(assignment, current, function.container, least_memory, deferred_before_s)
+        for pod in current:
+            new = least_memory.get(pod.uid, 0.0) > memory.least_memory.get(pod.uid, 0.0)
+            if pod.resizing is Resizing.MEMORY_IN_USE and new:
+                reason = reason or f"pod {pod.name} uses more memory than it was to have"
     if not reason and _warm_until_s(function, memory) <= now_s:
         reason = "nothing needed a container that was kept warm"
     if not reason and assignment.short:
@@ -137,9 +148,12 @@ def _makes_room(pods: Sequence[FunctionPod]) -> bool:
 
 
 def next_look_s(function: ComboFunc, memory: Memory, pods: Sequence[FunctionPod], now_s: float) -> float:
-    """Besides what the steps wait for: a shortage, a pod that finds no node, one that is kept warm."""
+    """Besides what the steps wait for: a shortage, a pod that finds no node, one that is kept warm, memory
+    that may be given up by now."""
     short = memory.assignment is not None and memory.assignment.short and not _makes_room(pods)
     waits = [memory.short_until_s - now_s] if short else []
     waits += [1.0 for pod in pods if pod.unschedulable_since_s is not None and pod.live]
     waits.append(_warm_until_s(function, memory) - now_s)
+    waits.append(until_s(memory.in_use, now_s) - now_s)
+    waits += [AGAIN_S] if memory.least_memory else []
     return max(min(waits, default=math.inf), 0.05)

@@ -13,8 +13,8 @@ from surgekit.conditions import Condition, conditions, stamp
 from surgekit.modes import Mode
 
 __all__ = [
-    "REASONS", "Pods", "invalid_status", "plan_status", "planned", "ready", "sizes_usable", "status_of",
-    "target_known",
+    "REASONS", "Pods", "invalid_status", "plan_status", "planned", "ready", "resized", "sizes_usable",
+    "status_of", "target_known",
 ]  # fmt: skip
 
 Json = dict[str, Any]
@@ -22,10 +22,11 @@ Json = dict[str, Any]
 REASONS: Mapping[str, tuple[str, ...]] = {
     "TargetKnown": ("Spec", "Replicas", "Collector", "SpecIgnored", "NoData", "InvalidSpec"),
     "SizesUsable": ("Usable", "TooLarge", "NoNode", "InvalidSpec"),
-    "Planned": ("Planned", "Shadow", "Rolling", "Shortage", "NoTarget", "Paused", "PlannerFailed",
-                "InputsTooOld", "InvalidSpec"),
+    "Planned": ("Planned", "Shadow", "Rolling", "Shortage", "NoTarget", "Paused", "PodsUnreadable",
+                "PlannerFailed", "InputsTooOld", "InvalidSpec"),
     "Ready": ("Ready", "Rolling", "Progressing", "Shortage", "Failing", "Shadow", "Paused", "NoTarget",
               "InvalidSpec"),
+    "Resized": ("Resized", "MemoryInUse", "InvalidSpec"),
 }  # fmt: skip
 # Of each list of a plan. A status is read by people; and an object has 1.5 MiB at most.
 _LISTED = 50
@@ -152,12 +153,18 @@ def _amount(cpu_millicores: int, memory_bytes: int) -> str:
 
 
 def planned(
-    function: ComboFunc, plan: Plan | None, failure: str = "", stale: str = "", rolling: bool = False
+    function: ComboFunc,
+    plan: Plan | None,
+    failure: str = "",
+    stale: str = "",
+    held: str = "",
+    rolling: bool = False,
 ) -> Condition:
-    """`failure`: what the planner ran into. `stale`: which input is too old to plan with. `rolling`: pods of
-    an earlier template are there yet, and their room with them."""
+    """`failure`: what the planner ran into. `stale`: which input is too old to plan with. `held`: which pods
+    cannot be read. `rolling`: pods of an earlier template are there yet, and their room with them."""
     obstacles = {
         "Paused": "spec.paused is true" if function.paused else "",
+        "PodsUnreadable": held,
         "PlannerFailed": failure,
         "InputsTooOld": stale,
     }
@@ -181,10 +188,19 @@ def planned(
     return Condition("Planned", True, "Planned", summary)
 
 
+def resized(keeping: str) -> Condition:
+    """`keeping`: which pods keep memory that their size does not have; empty when none."""
+    if keeping:
+        return Condition("Resized", False, "MemoryInUse", keeping)
+    return Condition("Resized", True, "Resized", "no pod keeps more memory than its size has")
+
+
 def ready(
     function: ComboFunc, plan: Plan | None, ready_concurrency: int, waiting: str = "", failure: str = ""
 ) -> Condition:
     """`waiting`: what is still to come. `failure`: what the API server refused."""
+    if plan is None and failure:
+        return Condition("Ready", None, "Failing", f"concurrency {ready_concurrency}; {failure}")
     if plan is None:
         return Condition("Ready", None, "NoTarget", f"concurrency {ready_concurrency}; no target is known")
     summary = f"concurrency {ready_concurrency} of {plan.target}"

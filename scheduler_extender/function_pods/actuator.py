@@ -17,11 +17,13 @@ from scheduler_extender.function_pods.actions import (
     Undrain,
 )
 from scheduler_extender.function_pods.resources import resize_patch
+from surgekit.api_path import Resource
 from surgekit.kube import ApiError, Kube, KubeUnreachable
 
 __all__ = ["Done", "carry_out"]
 
 Json = dict[str, Any]
+_PODS = Resource("v1", "pods")
 STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 # It is gone, or was changed or bound meanwhile: the next look tells.
 _OVERTAKEN = frozenset({404, 409})
@@ -41,9 +43,8 @@ class Done:
 
 def carry_out(kube: Kube, namespace: str, action: Action) -> Done:
     """Never raises for what the API server says."""
-    path = f"/api/v1/namespaces/{namespace}/pods"
     try:
-        return _do(kube, path, action)
+        return _do(kube, namespace, action)
     except ApiError as error:
         if error.code in _OVERTAKEN and not _unknown(error):
             return Done(action, gone="" if isinstance(action, Create) or error.code != 404 else action.uid)
@@ -62,19 +63,21 @@ def _name(action: Action) -> str:
     return f"{type(action).__name__.lower()} {action.pod}"
 
 
-def _do(kube: Kube, path: str, action: Action) -> Done:
-    own = f"{path}/{action.pod}"
+def _do(kube: Kube, namespace: str, action: Action) -> Done:
+    own = _PODS.path(namespace, action.pod)
     labels: dict[str, str | None]
     annotations: dict[str, str | None]
     match action:
         case Create():
-            return Done(action, _create(kube, path, action))
+            return Done(action, _create(kube, namespace, action))
         case Release(uid=uid, node=node):
-            return Done(action, _release(kube, own, uid, node))
+            return Done(action, _release(kube, namespace, action.pod, uid, node))
         case Resize(uid=uid, wanted=wanted):
             # The uid, here and below, so that a pod of the same name that came meanwhile is left alone.
             body = {"metadata": {"uid": uid}} | resize_patch(wanted)
-            return Done(action, kube.patch(f"{own}/resize", body, STRATEGIC_MERGE))
+            return Done(
+                action, kube.patch(_PODS.path(namespace, action.pod, "resize"), body, STRATEGIC_MERGE)
+            )
         case Mark(uid=uid, size=size, concurrency=concurrency):
             labels, annotations = {marks.SIZE_LABEL: size}, {marks.CONCURRENCY: str(concurrency)}
         case Drain(uid=uid, at_s=at_s):
@@ -89,29 +92,30 @@ def _do(kube: Kube, path: str, action: Action) -> Done:
     return Done(action, kube.patch(own, {"metadata": metadata}))
 
 
-def _create(kube: Kube, path: str, action: Create) -> Json:
+def _create(kube: Kube, namespace: str, action: Create) -> Json:
     try:
-        pod = kube.create(path, action.body)
+        pod = kube.create(_PODS.path(namespace), action.body)
     except ApiError as error:
         if error.reason != "AlreadyExists":
             raise
-        pod = kube.get(f"{path}/{action.pod}")
+        pod = kube.get(_PODS.path(namespace, action.pod))
         owners = [owner["uid"] for owner in pod["metadata"].get("ownerReferences") or ()]
         if action.body["metadata"]["ownerReferences"][0]["uid"] not in owners:
             raise ApiError(422, "Invalid", "a pod of another owner has that name") from error
         # Ours, of a creation whose answer was lost.
     if not action.release or not pod["spec"].get("schedulingGates"):
         return pod
-    return _release(kube, f"{path}/{action.pod}", pod["metadata"]["uid"], action.node)
+    return _release(kube, namespace, action.pod, pod["metadata"]["uid"], action.node)
 
 
-def _release(kube: Kube, path: str, uid: str, node: str) -> Json:
+def _release(kube: Kube, namespace: str, pod: str, uid: str, node: str) -> Json:
     """Nominated first: the scheduler looks at a pod as soon as its gate is off."""
     if node:
-        kube.patch(f"{path}/status", {"metadata": {"uid": uid}, "status": {"nominatedNodeName": node}})
+        status = {"metadata": {"uid": uid}, "status": {"nominatedNodeName": node}}
+        kube.patch(_PODS.path(namespace, pod, "status"), status)
     gates = {"$patch": "delete", "name": marks.GATE}
     body = {"metadata": {"uid": uid}, "spec": {"schedulingGates": [gates]}}
-    return kube.patch(path, body, STRATEGIC_MERGE)
+    return kube.patch(_PODS.path(namespace, pod), body, STRATEGIC_MERGE)
 
 
 def _at_once(pod: Json) -> bool:

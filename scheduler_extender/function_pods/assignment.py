@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from scheduler_extender.function_pods.memory_in_use import attainable
 from scheduler_extender.function_pods.pod import FunctionPod, Resizing
 from scheduler_extender.function_pods.resources import includes, of_size
 from scheduler_extender.planner.model import Container, Plan, Size
@@ -87,7 +88,11 @@ def new_name(prefix: str, *parts: str) -> str:
 
 
 def broken(
-    assignment: Assignment, pods: Iterable[FunctionPod], container: str, deferred_before_s: float
+    assignment: Assignment,
+    pods: Iterable[FunctionPod],
+    container: str,
+    least_memory: Mapping[str, float],
+    deferred_before_s: float,
 ) -> str:
     """Why it cannot be carried out as it stands; empty when it can. `pods`: of the current template, all that
     count."""
@@ -100,8 +105,12 @@ def broken(
         if size is None:
             if name not in assignment.leaving:
                 return f"pod {name} is not in the plan"
-        elif pod.resizing is Resizing.INFEASIBLE and includes(pod.asked, of_size(size, container)):
+            continue
+        wanted = attainable(pod, of_size(size, container), least_memory.get(pod.uid, 0.0))
+        if pod.resizing is Resizing.INFEASIBLE and includes(pod.asked, wanted):
             return f"pod {name} can never be {size.name} on {pod.node}"
-        elif pod.resizing is Resizing.DEFERRED and pod.resizing_since_s < deferred_before_s:
+        if pod.resizing is Resizing.DEFERRED and pod.resizing_since_s < deferred_before_s:
             return f"pod {name} waited too long for room on {pod.node} to be {size.name}"
+        if pod.resizing is Resizing.FAILING and pod.resizing_since_s < deferred_before_s:
+            return f"pod {name} could not become {size.name} on {pod.node}"
     return ""

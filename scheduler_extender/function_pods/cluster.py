@@ -1,17 +1,18 @@
 """The cluster as planning needs it: nodes with their room, speed and terms. Owned by one thread.
 
 Pods on their way to a planned node count there from their creation on, so two functions do not plan the same
-room.
+room; if they are ours, that is, and their owner exists: else anybody could take all room by an annotation.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
 
 from scheduler_extender.cluster_state import ClusterState, PodFacts
 from scheduler_extender.function_pods import marks
+from scheduler_extender.function_pods.ownership import Owner, owner_of
 from scheduler_extender.function_pods.steps import Room
 from scheduler_extender.model import PodToPlace
 from scheduler_extender.node_acceptance import NodeTerms, accepts, read_terms
@@ -49,6 +50,9 @@ class Cluster:
         self._place: dict[str, str] = {}  # pod uid -> node it counts on
         self._pods_on: Counter[str] = Counter()
         self._presumed: dict[str, str] = {}
+        self._owners: dict[str, Owner] = {}  # by uid: ComboFuncs and InPlaceDeployments that exist
+        self._way_of: dict[str, Owner] = {}  # by the pod's uid
+        self._on_their_way: dict[Owner, dict[str, PodFacts]] = defaultdict(dict)  # planned, not bound; by uid
 
     # --- what the watches tell ---
 
@@ -70,16 +74,50 @@ class Cluster:
         self._pods_most.pop(name, None)
 
     def put_pod(self, obj: Json, now_s: float) -> None:
-        uid, facts = obj["metadata"]["uid"], self._read_pod(_placed(obj))
+        metadata, bound = obj["metadata"], bool((obj.get("spec") or {}).get("nodeName"))
+        uid, owner = metadata["uid"], None if bound else owner_of(metadata)
+        facts = self._read_pod(obj if bound else _placed(obj)) if bound or owner else None
+        self._not_on_its_way(uid)
         if facts is None or not facts.node:
             self.drop_pod(uid)
             return
-        self._state.put_pod(facts, now_s)
-        self._count(uid, facts.node)
+        if owner is not None:
+            self._on_their_way[owner][uid] = facts
+            self._way_of[uid] = owner
+            if self._owners.get(owner.uid) != owner:
+                self._release(uid)
+                return
+        self._hold(facts, now_s)
 
     def drop_pod(self, uid: str) -> None:
+        self._not_on_its_way(uid)
+        self._release(uid)
+
+    def put_owner(self, namespace: str, uid: str, now_s: float) -> None:
+        """It exists: its pods on their way count."""
+        self._owners[uid] = owner = Owner(namespace, uid)
+        for facts in self._on_their_way.get(owner, {}).values():
+            self._hold(facts, now_s)
+
+    def drop_owner(self, uid: str) -> None:
+        owner = self._owners.pop(uid, None)
+        for pod in self._on_their_way.get(owner, {}) if owner else ():
+            self._release(pod)
+
+    def _hold(self, facts: PodFacts, now_s: float) -> None:
+        self._state.put_pod(facts, now_s)
+        self._count(facts.uid, facts.node)
+
+    def _release(self, uid: str) -> None:
         self._state.drop_pod(uid)
         self._count(uid, "")
+
+    def _not_on_its_way(self, uid: str) -> None:
+        owner = self._way_of.pop(uid, None)
+        if owner is not None:
+            del self._on_their_way[owner][uid]
+            if not self._on_their_way[owner]:
+                del self._on_their_way[owner]
 
     def put_speed(self, obj: Json, now_s: float) -> None:
         self._measured.add(obj["metadata"]["name"])
@@ -117,8 +155,8 @@ class Cluster:
 
     @property
     def pods(self) -> set[str]:
-        """uids of those that take room."""
-        return set(self._place)
+        """uids of those that take room, or would if their owner existed."""
+        return self._place.keys() | self._way_of.keys()
 
     @property
     def nodes(self) -> set[str]:
@@ -182,10 +220,8 @@ class Cluster:
 
 
 def _placed(obj: Json) -> Json:
-    """One of ours that is not bound yet, as if it were on its planned node; unless it cannot go there."""
+    """One that is not bound yet, as if it were on its planned node; unless it cannot go there."""
     metadata, spec = obj["metadata"], obj.get("spec") or {}
-    if spec.get("nodeName"):
-        return obj
     tried = any(
         c.get("type") == "PodScheduled" and c.get("reason") == "Unschedulable"
         for c in (obj.get("status") or {}).get("conditions") or ()

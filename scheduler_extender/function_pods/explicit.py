@@ -37,15 +37,15 @@ def plan_replicas(
         for size in sorted(missing, key=lambda s: (-s.concurrency, s.name)):
             for container in [c for c in spare if c.resizable]:
                 node = room.get(container.node)
-                grown = node and _with(node, container.size, 1, pods=0)
-                if missing[size] > 0 and grown and _fits(grown, size):
-                    room[container.node] = _with(grown, size, -1, pods=0)
+                grown = node and _with(node, container.size, 1, 0, container)
+                if missing[size] > 0 and grown and _fits(grown, size, container):
+                    room[container.node] = _with(grown, size, -1, 0, container)
                     missing[size] -= 1
                     spare.remove(container)
                     resized.append(Resize(container, size))
     for container in spare:
         if (node := room.get(container.node)) is not None:
-            room[container.node] = _with(node, container.size, 1)
+            room[container.node] = _with(node, container.size, 1, 1, container)
     created: list[Creation] = []
     scaling_s = sum(room[resize.container.node].tau_resize_s for resize in resized)
     for size, count in missing.items():
@@ -70,16 +70,20 @@ def plan_replicas(
     )
 
 
-def _fits(node: Node, size: Size) -> bool:
-    return size.cpu_millicores <= node.cpu_free_millicores and size.memory_bytes <= node.memory_free_bytes
+def _fits(node: Node, size: Size, container: Container) -> bool:
+    return (
+        size.cpu_millicores <= node.cpu_free_millicores
+        and container.memory_as(size) <= node.memory_free_bytes
+    )
 
 
-def _with(node: Node, size: Size, sign: int, pods: int = 1) -> Node:
-    """The node with a container of that size gone (1) or come (-1)."""
+def _with(node: Node, size: Size, sign: int, pods: int = 1, container: Container | None = None) -> Node:
+    """The node with a container as that size gone (1) or come (-1); None: a new one."""
+    memory_bytes = container.memory_as(size) if container else size.memory_bytes
     return replace(
         node,
         cpu_free_millicores=node.cpu_free_millicores + sign * size.cpu_millicores,
-        memory_free_bytes=node.memory_free_bytes + sign * size.memory_bytes,
+        memory_free_bytes=node.memory_free_bytes + sign * memory_bytes,
         pods_free=node.pods_free + sign * pods,
     )
 
@@ -100,12 +104,12 @@ def _resource_price(
         for node in nodes
     }
     there = [
-        *((c.node, c.size) for c in kept),
-        *((r.container.node, r.to) for r in resized),
-        *((c.node, c.size) for c in created),
+        *((c.node, c.size, c.memory_as(c.size)) for c in kept),
+        *((r.container.node, r.to, r.container.memory_as(r.to)) for r in resized),
+        *((c.node, c.size, c.size.memory_bytes) for c in created),
     ]
     return sum(
-        cpu * size.cpu_millicores / 1000 + memory * size.memory_bytes / _GIB
-        for node, size in there
+        cpu * size.cpu_millicores / 1000 + memory * memory_bytes / _GIB
+        for node, size, memory_bytes in there
         for cpu, memory in (prices.get(node, (1.0, 1.0)),)
     )

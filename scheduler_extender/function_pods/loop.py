@@ -44,7 +44,7 @@ class Work:
 
     namespace: str
     actions: Sequence[Action] = ()
-    status: tuple[str, Json] | None = None  # path and body of a merge patch
+    status: tuple[str, Json] | None = None  # path of the subresource and body of a merge patch
     event: Callable[[], None] | None = None  # posts it
     again_in_s: float = math.inf
     concerns_all: bool = False  # of its kind: they are to be looked at as well
@@ -100,6 +100,11 @@ class Loop:
         """Something of it changed."""
         if uid in self._kinds:
             self._dirty[uid] = None
+
+    def hasten(self, uid: str) -> None:
+        """What it waited for is there: the next look does not keep its distance from the last."""
+        self._looked_at.pop(uid, None)
+        self.touch(uid)
 
     def touch_all(self, kind: Kind) -> None:
         for uid, of in self._kinds.items():
@@ -211,7 +216,7 @@ class Loop:
             if not self._allowed():
                 return "another replica leads now"
             try:
-                self._kube.patch(f"{path}/status", body)
+                self._kube.patch(path, body)
             except (ApiError, KubeUnreachable) as error:
                 if isinstance(error, ApiError) and error.code in (404, 409):
                     return ""  # deleted meanwhile, or another of the same name

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from scheduler_extender.pod_template import SERVING_LABEL, TEMPLATE_LABEL
+from scheduler_extender.pod_template import DRAINING_SINCE, GATE, PLANNED_NODE, SERVING_LABEL, TEMPLATE_LABEL
 
 __all__ = [
-    "CONCURRENCY", "DRAINING_SINCE", "GATE", "PLANNED_NODE", "SERVING_LABEL", "SIZE_LABEL", "TEMPLATE_LABEL",
+    "CONCURRENCY", "DRAINING_SINCE", "GATE", "MAX_CONCURRENCY", "PLANNED_NODE", "SERVING_LABEL", "SIZE_LABEL",
+    "TEMPLATE_LABEL",
 ]  # fmt: skip
 
 # A Service selects SERVING_LABEL beside the function's own label: a pod that drains has lost it.
 SIZE_LABEL = "surgekit.dev/size"
 
-# Annotations.
-CONCURRENCY = "surgekit.dev/concurrency"  # what the load balancer may send at a time
-PLANNED_NODE = "surgekit.dev/planned-node"
-DRAINING_SINCE = "surgekit.dev/draining-since"  # Unix time
-
-# Holds a new pod back from the scheduler until it is nominated for its planned node.
-GATE = "surgekit.dev/placement"
+CONCURRENCY = "surgekit.dev/concurrency"  # annotation: what the load balancer may send at a time
+MAX_CONCURRENCY = 10_000  # of a size: the CRD's bound

@@ -6,8 +6,10 @@ Newer is decided by resourceVersion, which the API server lets clients compare (
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Set
 from typing import Any
 
+from scheduler_extender.function_pods.ownership import Owner, owner_of
 from scheduler_extender.function_pods.pod import FunctionPod, read
 
 __all__ = ["PodTable"]
@@ -16,12 +18,12 @@ Json = dict[str, Any]
 
 
 class PodTable:
-    """Of pods that one of `kinds` owns. Owned by one thread."""
+    """Of pods that name one of our objects as their controller. Owned by one thread."""
 
-    def __init__(self, kinds: frozenset[str]) -> None:
-        self._kinds = kinds
-        self._of: dict[str, dict[str, FunctionPod]] = defaultdict(dict)  # owner's uid -> pod's uid -> pod
-        self._owner: dict[str, str] = {}  # pod's uid -> owner's uid
+    def __init__(self) -> None:
+        self._of: dict[Owner, dict[str, FunctionPod]] = defaultdict(dict)  # by the pod's uid
+        self._unread: dict[Owner, dict[str, str]] = defaultdict(dict)  # by the pod's uid: its name
+        self._owner: dict[str, Owner] = {}  # by the pod's uid
         self._versions: dict[str, int] = {}
         self._gone: dict[str, int] = {}  # deleted, not told of by the watch yet
 
@@ -31,16 +33,27 @@ class PodTable:
         return uid in self._gone or _version(obj) < self._versions.get(uid, 0)
 
     def put(self, obj: Json) -> str:
-        """The owner whose pod changed; empty: nobody's, or nothing that matters did."""
+        """The uid of the owner whose pod changed; empty: nobody's, or nothing that matters did."""
         metadata = obj["metadata"]
-        owner, uid = self._owner_of(metadata), metadata["uid"]
-        if not owner or self.is_old(obj):
+        owner, uid = owner_of(metadata), metadata["uid"]
+        if owner is None or self.is_old(obj):
             return ""
-        version = _version(obj)
+        pod, version = read(obj), _version(obj)
         known = self._of[owner].get(uid)
+        was_unread = self._unread.get(owner, {}).pop(uid, "")
         self._versions[uid], self._owner[uid] = version, owner
-        self._of[owner][uid] = pod = read(obj)
-        return owner if pod != known else ""
+        self._of[owner][uid] = pod
+        return owner.uid if pod != known or was_unread else ""
+
+    def put_unread(self, obj: Json) -> str:
+        """It is there and cannot be read. The uid of its owner, if it names one."""
+        metadata = obj["metadata"]
+        owner, uid = owner_of(metadata), metadata["uid"]
+        if owner is None or uid in self._gone:
+            return ""
+        self._owner[uid] = owner
+        self._unread[owner][uid] = metadata["name"]
+        return owner.uid
 
     def drop(self, uid: str, seen: bool) -> str:
         """`seen` by the watch; else by the answer to our deletion: the watch may still tell older news."""
@@ -49,27 +62,27 @@ class PodTable:
         elif uid in self._versions:
             self._gone[uid] = self._versions[uid]
         self._versions.pop(uid, None)
-        owner = self._owner.pop(uid, "")
-        if owner:
-            self._of[owner].pop(uid, None)
-            if not self._of[owner]:
-                del self._of[owner]
-        return owner
+        owner = self._owner.pop(uid, None)
+        if owner is None:
+            return ""
+        for pods in (self._of, self._unread):
+            pods[owner].pop(uid, None)
+            if not pods[owner]:
+                del pods[owner]
+        return owner.uid
 
-    def keep_only(self, uids: set[str]) -> set[str]:
+    def keep_only(self, uids: Set[str]) -> set[str]:
         """After a whole list: what is not in it is gone. The owners of what went."""
         self._gone.clear()
         return {self.drop(uid, seen=True) for uid in self._owner.keys() - uids}
 
-    def of(self, owner_uid: str) -> list[FunctionPod]:
-        return sorted(self._of.get(owner_uid, {}).values(), key=lambda pod: pod.name)
+    def of(self, namespace: str, uid: str) -> list[FunctionPod]:
+        """The owner's. Pods elsewhere that name it are not: somebody would pass them off as its own."""
+        return sorted(self._of.get(Owner(namespace, uid), {}).values(), key=lambda pod: pod.name)
 
-    def _owner_of(self, metadata: Json) -> str:
-        for reference in metadata.get("ownerReferences") or ():
-            ours = str(reference.get("apiVersion")).startswith("surgekit.dev/")
-            if ours and reference.get("controller") and reference.get("kind") in self._kinds:
-                return str(reference["uid"])
-        return ""
+    def unread(self, namespace: str, uid: str) -> list[str]:
+        """Names of the owner's pods that are there and cannot be read."""
+        return sorted(self._unread.get(Owner(namespace, uid), {}).values())
 
 
 def _version(obj: Json) -> int:

@@ -4,6 +4,7 @@ container can take: marked after a growth took effect, and before a shrink is as
 from __future__ import annotations
 
 from scheduler_extender.function_pods.actions import Action, Mark, Resize
+from scheduler_extender.function_pods.memory_in_use import attainable
 from scheduler_extender.function_pods.pod import FunctionPod
 from scheduler_extender.function_pods.resources import includes, of_size
 from scheduler_extender.planner.model import Size
@@ -11,9 +12,10 @@ from scheduler_extender.planner.model import Size
 __all__ = ["become"]
 
 
-def become(pod: FunctionPod, size: Size, container: str) -> Action | None:
-    """The next step; None: it is that size, or what comes next is the node's."""
-    wanted = of_size(size, container)
+def become(pod: FunctionPod, size: Size, container: str, least_bytes: float) -> Action | None:
+    """The next step; None: it is that size, or what comes next is the node's. `least_bytes`: memory it is not
+    asked to give up."""
+    wanted = attainable(pod, of_size(size, container), least_bytes)
     marked = pod.size == size.name and pod.concurrency == size.concurrency
     if not marked and (size.concurrency <= pod.concurrency or pod.is_as(wanted)):
         return Mark(pod.name, pod.uid, size.name, size.concurrency)

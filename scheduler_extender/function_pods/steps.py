@@ -14,6 +14,7 @@ from typing import Any
 from scheduler_extender.function_pods.actions import Action, Create, Delete, Drain, Mark, Release, Undrain
 from scheduler_extender.function_pods.assignment import Assignment, NewPod
 from scheduler_extender.function_pods.leaving import leave, left_s
+from scheduler_extender.function_pods.memory_in_use import attainable
 from scheduler_extender.function_pods.pod import FunctionPod, Resizing
 from scheduler_extender.function_pods.resize_steps import become
 from scheduler_extender.function_pods.resources import of_size, requested
@@ -75,6 +76,7 @@ def next_steps(
     pods: Sequence[FunctionPod],
     template: str,
     container: str,
+    least_memory: Mapping[str, float],
     rooms: Mapping[str, Room],
     make: Callable[[NewPod], Json],
     whole: Callable[[Size], tuple[int, int]],
@@ -83,8 +85,9 @@ def next_steps(
     creations_fail: bool,
     now_s: float,
 ) -> Steps:
-    """`pods`: all that count. `rooms`: by node, with all that is planned there counted as used. `whole`: what
-    a pod of a size asks for, (millicores, bytes). `gate_s`: the longest a pod is held back for its node."""
+    """`pods`: all that count. `least_memory`: bytes by pod's uid, not asked to go below. `rooms`: by
+    node, with all that is planned there counted as used. `whole`: what a pod of a size asks for, (millicores,
+    bytes). `gate_s`: the longest a pod is held back for its node."""
     course = _Course(now_s, drain_s, sum(pod.concurrency for pod in pods if pod.serves))
     there = {pod.name: pod for pod in pods}
     for pod in pods:
@@ -93,7 +96,7 @@ def next_steps(
     left = _create(course, assignment, rooms, make, whole)
     for action in released(pods, rooms, gate_s, now_s):
         course.do(action)
-    needy = _stay(course, assignment, there, container, left)
+    needy = _stay(course, assignment, there, container, least_memory, left)
     _remove(course, assignment, pods, template, needy, creations_fail)
     waiting = ", ".join(f"{count} {what}" for what, count in course.waiting.items())
     return Steps(tuple(course.actions), waiting, course.again_in_s)
@@ -135,6 +138,7 @@ def _stay(
     assignment: Assignment,
     there: Mapping[str, FunctionPod],
     container: str,
+    least_memory: Mapping[str, float],
     rooms: Mapping[str, Room],
 ) -> set[str]:
     """The pods that stay become their sizes. Which nodes lack room for what is to be there."""
@@ -150,7 +154,8 @@ def _stay(
         if not pod.ready:
             # The gate's end is a time of its own; looked at every second, as clocks of seconds are.
             course.wait("to become Ready", 1.0 if pod.gated else math.inf)
-        if pod.has is not None and not pod.is_as(of_size(size, container)):
+        least_bytes = least_memory.get(pod.uid, 0.0)
+        if pod.has is not None and not pod.is_as(attainable(pod, of_size(size, container), least_bytes)):
             course.wait("to be resized", 1.0)
             if pod.resizing is Resizing.DEFERRED:
                 needy.add(pod.node)
@@ -161,13 +166,13 @@ def _stay(
         if size.concurrency < pod.concurrency:
             shrinking.append((pod, size))
         else:
-            course.do(become(pod, size, container))
+            course.do(become(pod, size, container, least_bytes))
     needy |= {node for node, room in left.items() if not room.enough}
     for pod, size in shrinking:
         fewer = pod.concurrency - size.concurrency if pod.serves else 0
         if course.serving - fewer >= assignment.goal or pod.node in needy:
             course.serving -= fewer
-            course.do(become(pod, size, container))
+            course.do(become(pod, size, container, least_memory.get(pod.uid, 0.0)))
         else:
             course.wait("to be resized")
     return needy

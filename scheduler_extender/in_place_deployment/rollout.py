@@ -1,28 +1,32 @@
 """What to do next with the pods of an InPlaceDeployment (fig. 11). Pure.
 
 Pods that differ from the template in cpu and memory alone are resized, all at once: a resize takes nothing
-away. All others are replaced within maxSurge and maxUnavailable, as are pods whose node can never hold the
-new size, and, one at a time, those that waited for its room too long.
+away. Memory in use is not: such a pod keeps it, and is resized in cpu alone. All others are replaced within
+maxSurge and maxUnavailable, as are pods whose node can never hold the new size, and, one at a time, those
+that waited for its room too long.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from scheduler_extender.function_pods.actions import Action, Create, Delete, Resize, Undrain
 from scheduler_extender.function_pods.assignment import new_name
 from scheduler_extender.function_pods.leaving import leave, left_s
+from scheduler_extender.function_pods.memory_in_use import attainable, keeps_memory
 from scheduler_extender.function_pods.pod import FunctionPod, Resizing
 from scheduler_extender.function_pods.resources import Resources, amounts_of, includes
 from scheduler_extender.function_pods.steps import Steps
 from scheduler_extender.in_place_deployment.spec import InPlaceDeployment
 from scheduler_extender.in_place_deployment.status import Counts
 
-__all__ = ["counts", "next_steps", "overdue"]
+__all__ = ["counts", "keeping_memory", "next_steps", "overdue"]
 
 Json = dict[str, Any]
+_WAITING = (Resizing.DEFERRED, Resizing.FAILING)
 
 
 def next_steps(
@@ -31,19 +35,24 @@ def next_steps(
     replaced: Collection[str],
     make: Callable[[str], Json],
     now_s: float,
+    least_memory: Mapping[str, float] = MappingProxyType({}),
 ) -> Steps:
     """`pods`: all it owns. `replaced`: uids of those that cannot be resized as the template says. `make`: the
-    body of a pod of that name."""
-    wanted = wanted_resources(deployment)
+    body of a pod of that name. `least_memory`: bytes by pod's uid that it is not asked to go below."""
+
+    def wanted(pod: FunctionPod) -> Resources:
+        return attainable(pod, of_template, least_memory.get(pod.uid, 0.0))
+
+    of_template = wanted_resources(deployment)
     actions: list[Action] = [
         Delete(pod.name, pod.uid, "it has ended") for pod in pods if pod.finished and not pod.deleting
     ]
     live = [pod for pod in pods if pod.live]
-    good = [pod for pod in live if pod.uid not in replaced and _is_good(deployment, pod, wanted)]
+    good = [pod for pod in live if pod.uid not in replaced and _is_good(deployment, pod, wanted(pod))]
     actions += [
-        Resize(pod.name, pod.uid, wanted)
+        Resize(pod.name, pod.uid, wanted(pod))
         for pod in good
-        if pod.has is not None and not includes(pod.asked, wanted)
+        if pod.has is not None and not includes(pod.asked, wanted(pod))
     ]
     staying, surplus = _staying(good, deployment.replicas)
     actions += [Undrain(pod.name, pod.uid) for pod in staying if pod.draining_since_s is not None]
@@ -52,12 +61,12 @@ def next_steps(
     going = [*surplus, *_to_replace(deployment, live, staying, surplus, old)]
     actions += [a for p in going if (a := leave(p, deployment.drain_s, now_s, "it is not wanted any more"))]
     waits_s = [left_s(pod, deployment.drain_s, now_s) for pod in going]
-    waits_s += [1.0 for pod in live if pod.resizing is Resizing.DEFERRED]  # it becomes overdue with time
+    waits_s += [1.0 for pod in live if pod.resizing in _WAITING]  # it becomes overdue with time
     waiting = {
         "to be created": deployment.replicas - len(staying),
         "to find a node": sum(pod.unschedulable_since_s is not None for pod in staying),
         "to become Ready": sum(not p.ready and p.unschedulable_since_s is None for p in staying),
-        "to be resized": sum(pod.has is not None and not pod.is_as(wanted) for pod in staying),
+        "to be resized": sum(pod.has is not None and not pod.is_as(wanted(pod)) for pod in staying),
         "to be replaced": sum(pod.draining_since_s is None for pod in old),
         "to go": len(surplus) + sum(pod.draining_since_s is not None for pod in old),
     }
@@ -77,7 +86,7 @@ def overdue(
     waiting = [
         pod
         for pod in pods
-        if pod.live and pod.resizing is Resizing.DEFERRED and includes(pod.asked, wanted)
+        if pod.live and pod.resizing in _WAITING and includes(pod.asked, wanted)
         if pod.resizing_since_s < deferred_before_s
     ]
     if not waiting:
@@ -91,20 +100,40 @@ def overdue(
     return first.uid
 
 
-def counts(deployment: InPlaceDeployment, pods: Sequence[FunctionPod], replaced: str = "") -> Counts:
+def counts(
+    deployment: InPlaceDeployment,
+    pods: Sequence[FunctionPod],
+    replaced: str = "",
+    least_memory: Mapping[str, float] = MappingProxyType({}),
+) -> Counts:
     """`replaced`: what `overdue` says."""
     wanted = wanted_resources(deployment)
     there = [pod for pod in pods if pod.live and pod.draining_since_s is None]
-    resizing = [pod.resizing for pod in pods if pod.live and pod.resizing is not Resizing.NONE]
+    over = (Resizing.NONE, Resizing.MEMORY_IN_USE)
+    resizing = [pod.resizing for pod in pods if pod.live and pod.resizing not in over]
     return Counts(
         replicas=len(there),
         ready=sum(pod.ready for pod in there),
         updated=sum(pod.template == deployment.template_hash and pod.is_as(wanted) for pod in there),
         resizing=len(resizing),
-        deferred=resizing.count(Resizing.DEFERRED),
+        deferred=resizing.count(Resizing.DEFERRED) + resizing.count(Resizing.FAILING),
         infeasible=resizing.count(Resizing.INFEASIBLE),
         overdue=sum(pod.uid == replaced for pod in pods if pod.live),
+        keeping=len(keeping_memory(deployment, there, least_memory)),
     )
+
+
+def keeping_memory(
+    deployment: InPlaceDeployment, pods: Sequence[FunctionPod], least_memory: Mapping[str, float]
+) -> list[str]:
+    """Names of pods that use more memory than the template gives, and keep it."""
+    wanted = wanted_resources(deployment)
+    return [
+        pod.name
+        for pod in pods
+        if pod.template == deployment.template_hash
+        if keeps_memory(pod, wanted, least_memory.get(pod.uid, 0.0))
+    ]
 
 
 def wanted_resources(deployment: InPlaceDeployment) -> Resources:

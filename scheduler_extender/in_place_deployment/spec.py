@@ -9,9 +9,11 @@ from typing import Any
 
 from scheduler_extender.pod_template import read_template, resizable_hash
 from scheduler_extender.spec_fields import Fields, SpecError, fields_of
+from surgekit.api_path import Resource
 
 __all__ = [
     "DEPLOYMENT_LABEL",
+    "IN_PLACE_DEPLOYMENTS",
     "MAX_REPLICAS",
     "PATH",
     "InPlaceDeployment",
@@ -20,7 +22,8 @@ __all__ = [
 ]
 
 Json = dict[str, Any]
-PATH = "/apis/surgekit.dev/v1alpha1/inplacedeployments"
+IN_PLACE_DEPLOYMENTS = Resource("surgekit.dev/v1alpha1", "inplacedeployments")
+PATH = IN_PLACE_DEPLOYMENTS.path()
 DEPLOYMENT_LABEL = "surgekit.dev/inplacedeployment"
 MAX_REPLICAS = 100_000
 _PODS = re.compile(r"(\d{1,6})|(\d{1,2}|100)%", re.ASCII)  # the CRD's pattern
@@ -46,9 +49,8 @@ class InPlaceDeployment:
         return f"{self.namespace}/{self.name}"
 
     @property
-    def path(self) -> str:
-        group = PATH.rpartition("/")[0]
-        return f"{group}/namespaces/{self.namespace}/inplacedeployments/{self.name}"
+    def status_path(self) -> str:
+        return IN_PLACE_DEPLOYMENTS.path(self.namespace, self.name, "status")
 
 
 def read(obj: Json) -> InPlaceDeployment:

@@ -16,7 +16,7 @@ Json = dict[str, Any]
 REASONS: Mapping[str, tuple[str, ...]] = {
     "Valid": ("Valid", "InvalidSpec"),
     "Ready": ("Ready", "Rolling", "Progressing", "Failing", "Paused", "InvalidSpec"),
-    "Resized": ("Resized", "Resizing", "Deferred", "Replacing", "InvalidSpec"),
+    "Resized": ("Resized", "Resizing", "Deferred", "MemoryInUse", "Replacing", "InvalidSpec"),
 }
 
 
@@ -31,6 +31,7 @@ class Counts:
     deferred: int = 0  # that wait for room on their node
     infeasible: int = 0  # that can never fit their node: these pods are replaced
     overdue: int = 0  # deferred for too long: this pod is replaced
+    keeping: int = 0  # that keep memory the template does not give, because they use it; not resizing
 
 
 def status_of(
@@ -74,7 +75,7 @@ def _ready(deployment: InPlaceDeployment, pods: Counts, waiting: str, failure: s
     summary = "; ".join(filter(None, (summary, waiting)))
     if not enough:
         return Condition("Ready", False, "Progressing", summary)
-    settled = pods.updated == pods.replicas == wanted
+    settled = pods.updated + pods.keeping == pods.replicas == wanted
     return Condition("Ready", True, "Ready" if settled else "Rolling", summary)
 
 
@@ -86,6 +87,9 @@ def _resized(pods: Counts) -> Condition:
         },
         "Deferred": {
             "wait for room on their node, which the kubelet tries again": pods.deferred - pods.overdue
+        },
+        "MemoryInUse": {
+            "keep their memory, more is in use than the template gives (cpu is as it says)": pods.keeping
         },
         "Resizing": {"are being resized": pods.resizing - pods.deferred - pods.infeasible},
     }

@@ -10,6 +10,7 @@ import structlog
 from scheduler_extender.load_balancer.backends import Pod, Server, difference, known, wanted
 from scheduler_extender.load_balancer.configuration import TOLD, backend_name
 from scheduler_extender.load_balancer.endpoints import Function
+from scheduler_extender.load_balancer.quotas import admit
 from scheduler_extender.load_balancer.settings import Settings
 from surgekit.haproxy_runtime import Runtime, refusals
 from surgekit.slots import Slots
@@ -60,7 +61,7 @@ class Balancer:
         self._backends: dict[int, _Backend] = {}
         self._hosts: dict[str, int] = {}  # the map as HAProxy has it
         self.served: Mapping[Function, Served] = {}
-        self.without_backend = 0  # functions that found none
+        self.without_backend: Mapping[Function, str] = {}  # functions that got none, and why
         self.starts = 0  # HAProxys seen
 
     def is_new(self) -> bool:
@@ -78,7 +79,9 @@ class Balancer:
         if is_new:
             self._read()
             log.info("haproxy found", pid=identity, functions=len(self._hosts))
-        by_host = {function.host: function for function in functions}
+        limits = self._settings.functions, self._settings.functions_per_namespace
+        admitted = admit(functions, self._functions.taken.keys(), *limits)
+        by_host = {function.host: function for function in admitted.functions}
         gone = [host for host in self._hosts if host not in by_host]
         # First, so that a backend that changes hands gets no more requests of its former function.
         self._command([f"del map {self._settings.map_file} {host}" for host in gone])
@@ -104,7 +107,7 @@ class Balancer:
             self._command([f"set server {TOLD}/{TOLD} weight 1"])
             self._identity = identity
             self.starts += 1
-        self.served, self.without_backend = served, len(self._functions.without)
+        self.served, self.without_backend = served, admitted.without
 
     def _read(self) -> None:
         """What HAProxy was told already: nothing if it is new, all if it is us who were started again."""

@@ -10,8 +10,9 @@ from scheduler_extender.load_balancer.backends import slot_name
 from scheduler_extender.load_balancer.settings import Settings
 from surgekit.haproxy_runtime import WAIT_FOR_SERVER
 
-__all__ = ["TOLD", "backend_name", "configuration", "write"]
+__all__ = ["NAMESPACES", "TOLD", "backend_name", "configuration", "write"]
 
+NAMESPACES = "namespaces"  # the table of requests under way (conn_cur) and refused (gpc0) by namespace
 TOLD = "told"  # a backend whose server gets a weight once all functions were told
 _PLACEHOLDER = "192.0.2.1:80"  # the address of a slot no pod had yet (RFC 5737); never dialled
 
@@ -36,8 +37,8 @@ def configuration(settings: Settings) -> str:
         "    option abortonclose",  # who leaves the queue is not served
         "    option forwardfor",
         "    timeout client 60s",
-        "    timeout http-request 30s",
-        "    timeout http-keep-alive 5m",
+        "    timeout http-request 10s",  # the whole head of a request, from its first byte or the connection
+        "    timeout http-keep-alive 1m",
         "    timeout connect 3s",
         f"    timeout queue {timeout_ms}ms",
         f"    timeout server {timeout_ms}ms",
@@ -50,6 +51,8 @@ def configuration(settings: Settings) -> str:
         "    balance leastconn",
         "frontend functions",
         f"    bind {settings.listen}",
+        "    tcp-request connection track-sc0 src table clients",
+        f"    tcp-request connection reject if {{ sc_conn_cur(0) gt {settings.connections_per_client} }}",
         "    option dontlognull",
         "    option dontlog-normal",  # only what failed
         "    log stdout format raw local0 info",
@@ -58,7 +61,19 @@ def configuration(settings: Settings) -> str:
         f"    http-request lua.wait_for_server {TOLD} {timeout_ms} if {{ nbsrv({TOLD}) lt 1 }}",
         f"    http-request set-var(txn.backend) var(txn.function),map({settings.map_file})",
         "    http-request deny deny_status 404 unless { var(txn.backend) -m found }",
+        # Known functions only, so that nobody fills the table with names.
+        "    http-request set-var(txn.namespace) var(txn.function),field(2,.)",
+        f"    http-request track-sc1 var(txn.namespace) table {NAMESPACES}",
+        f"    acl over_quota sc_conn_cur(1) gt {settings.connections_per_namespace}",
+        "    http-request sc-inc-gpc0(1) if over_quota",
+        "    http-request return status 429 content-type text/plain hdr Retry-After 1 "
+        f'string "this namespace has {settings.connections_per_namespace} requests under way, its quota" '
+        "if over_quota",
         "    use_backend %[var(txn.backend)]",
+        "backend clients",
+        "    stick-table type ipv6 size 100k expire 2m store conn_cur",
+        f"backend {NAMESPACES}",
+        "    stick-table type string len 64 size 10k expire 1h store conn_cur,gpc0",
         f"backend {TOLD}",
         f"    server {TOLD} {_PLACEHOLDER} weight 0",
     ]

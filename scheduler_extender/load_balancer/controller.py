@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
 from scheduler_extender.load_balancer.balancer import Balancer, Refused
-from scheduler_extender.load_balancer.endpoints import COMBOFUNC, Endpoints, Function
+from scheduler_extender.load_balancer.configuration import NAMESPACES
+from scheduler_extender.load_balancer.endpoints import (
+    COMBOFUNC,
+    Endpoints,
+    Function,
+    read_concurrency,
+    read_slice,
+)
 from scheduler_extender.load_balancer.metrics import BalancerMetrics
+from scheduler_extender.load_balancer.notices import Notices
+from scheduler_extender.load_balancer.quotas import Refusals
 from scheduler_extender.load_balancer.settings import Settings
 from surgekit import health_server
 from surgekit.haproxy_runtime import Runtime
 from surgekit.kube import Kube
+from surgekit.table import Seen, Table, Unreadable
 from surgekit.watch import Watch
 
 __all__ = ["Controller", "run"]
@@ -24,33 +34,58 @@ __all__ = ["Controller", "run"]
 log = structlog.get_logger(__name__)
 
 Json = dict[str, Any]
+T = TypeVar("T")
 _POLL_S = 0.25  # how soon a new HAProxy is noticed; it holds requests until then
 _PAUSE_S = 1.0  # after a round that failed
 _STUCK_S = 60.0
+_QUOTAS_S = 5.0  # between two looks at what was refused
 
 
-class _Consumer:
-    """One of the two collections; called from its watch's thread."""
+class _Collection(Table[T]):
+    """Slices or pods; called from its watch's thread."""
 
     def __init__(
         self,
+        unreadable: Unreadable,
         lock: threading.Lock,
         changed: threading.Event,
-        replace: Callable[[list[Json]], None],
-        apply: Callable[[str, Json], bool],
+        read: Callable[[Json], T],
+        keep: Callable[[Set[str]], None],
+        put: Callable[[str, T | None], bool],
     ) -> None:
-        self._lock, self._changed, self._replace, self._apply = lock, changed, replace, apply
+        super().__init__(unreadable)
+        self._lock, self._changed = lock, changed
+        self._read, self._keep, self._put = read, keep, put
 
-    def replace(self, objects: list[Json], arrival_s: float) -> None:  # noqa: ARG002
-        with self._lock:
-            self._replace(objects)
-        self._changed.set()
+    def read(self, obj: Json) -> T:
+        return self._read(obj)
 
-    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:  # noqa: ARG002
+    def listed(self, there: Sequence[Seen], arrival_s: float) -> None:
+        super().listed(there, arrival_s)
+        self._changed.set()  # by none as well: HAProxy is to be told of that
+
+    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
         with self._lock:
-            changed = self._apply(kind, obj)
+            self._keep({obj.uid for obj in there})
+
+    def put(self, obj: Seen, says: T, arrival_s: float) -> None:  # noqa: ARG002
+        self._tell(obj.uid, says)
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
+        self._tell(obj.uid, None)
+
+    def _tell(self, uid: str, says: T | None) -> None:
+        with self._lock:
+            changed = self._put(uid, says)
         if changed:
             self._changed.set()
+
+
+class _Pods(_Collection[int | None]):
+    def put(self, obj: Seen, says: int | None, arrival_s: float) -> None:
+        """An annotation that says nothing usable changes nothing: what the pod said before stands."""
+        if says is not None:
+            super().put(obj, says, arrival_s)
 
 
 class Controller:
@@ -60,22 +95,31 @@ class Controller:
         self._endpoints, self._lock = Endpoints(), threading.Lock()
         self._changed, self._stopping = threading.Event(), threading.Event()
         state = self._endpoints
-        slices = _Consumer(self._lock, self._changed, state.replace_slices, state.apply_slice)
-        pods = _Consumer(self._lock, self._changed, state.replace_pods, state.apply_pod)
+        self._unreadable = Unreadable(kube, "balancer")
+        shared = (self._unreadable, self._lock, self._changed)
+        slices = _Collection(*shared, read_slice, state.keep_slices, state.put_slice)
+        pods = _Pods(*shared, read_concurrency, state.keep_pods, state.put_pod)
         self._watches = [
             Watch(kube, "/apis/discovery.k8s.io/v1/endpointslices", slices, labelSelector=COMBOFUNC),
             Watch(kube, "/api/v1/pods", pods, labelSelector=COMBOFUNC),
         ]
         self.metrics = BalancerMetrics(self._balancer, haproxy, lambda: self._age_s(time.monotonic()))
+        self.metrics.registry.register(self._unreadable)
         self._thread = threading.Thread(target=self._run, name="balancer", daemon=True)
         self._last_round_s = time.monotonic()
         self._complaints: dict[tuple[str, Function], int] = {}
+        self._haproxy, self._notices = haproxy, Notices(kube)
+        self._told_without: Set[Function] = frozenset()
+        self._refusals, self._next_look_s = Refusals(), 0.0
+        quota = settings.connections_per_namespace
+        self._quota = f"its quota (connections_per_namespace) is {quota} requests under way"
         self._missing = "HAProxy was not told of the pods yet"
 
     def start(self) -> None:
         for watch in self._watches:
             watch.start()
         self._thread.start()
+        self._notices.start()
 
     def stop(self) -> None:
         """HAProxy goes on with what it knows."""
@@ -109,6 +153,7 @@ class Controller:
                 if changed or self._balancer.is_new():
                     self._changed.clear()
                     self._tell()
+                self._look_at_quotas()
                 self._missing = ""
             except OSError as error:
                 self._failed("unreachable", f"HAProxy does not answer: {error}")
@@ -130,6 +175,25 @@ class Controller:
             self.metrics.unknown.labels(function.namespace, function.name).set(count)
         self._complain(unknown)
 
+    def _look_at_quotas(self) -> None:
+        """Tell owners: once of each function without a backend, now and then that requests are refused."""
+        without, now_s = self._balancer.without_backend, time.monotonic()
+        for function in without.keys() - self._told_without:
+            self._notices.post(function, "NoBackend", without[function])
+        self._told_without = without.keys()
+        if now_s < self._next_look_s:
+            return
+        self._next_look_s = now_s + _QUOTAS_S
+        refused = {name: int(row["gpc0"]) for name, row in self._haproxy.table(NAMESPACES).items()}
+        if not (grown := self._refusals.grown(refused, now_s)):
+            return
+        under_way = {row["pxname"]: int(row["scur"]) for row in self._haproxy.backends()}
+        for namespace, more in grown.items():
+            functions = [one for one in self._balancer.served.values() if one.function.namespace == namespace]
+            if busiest := max(functions, key=lambda one: under_way.get(one.backend, 0), default=None):
+                note = f"{more} requests for functions of {namespace} were refused (429): {self._quota}"
+                self._notices.post(busiest.function, "RequestsRefused", note)
+
     def _complain(self, unknown: Mapping[Function, int]) -> None:
         """Say once who gets no requests and why."""
         served = self._balancer.served
@@ -139,7 +203,6 @@ class Controller:
         found |= {
             ("pods without a slot", f): one.without_slot for f, one in served.items() if one.without_slot
         }
-        found |= {("function without a backend", f): 1 for f in unknown if f not in served}
         for (what, function), count in found.items():
             if self._complaints.get((what, function)) != count:
                 log.warning(

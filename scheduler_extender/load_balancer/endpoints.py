@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Set
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any
 
 from scheduler_extender.load_balancer.backends import Pod
+from surgekit.checked import checked
+from surgekit.numbers import integer
 
-__all__ = ["COMBOFUNC", "CONCURRENCY", "Endpoints", "Function"]
+__all__ = ["COMBOFUNC", "CONCURRENCY", "Endpoints", "Function", "Slice", "read_concurrency", "read_slice"]
 
 Json = dict[str, Any]
 COMBOFUNC = "surgekit.dev/combofunc"  # label of pods and Services; its value names the function
@@ -30,7 +33,7 @@ class Function:
 
 
 @dataclass(frozen=True)
-class _Slice:
+class Slice:
     function: Function
     order: tuple[str, ...]  # of two slices with the same pod the first counts: IPv4 before IPv6
     pods: tuple[tuple[str, str, int], ...]  # uid, address, port
@@ -49,31 +52,22 @@ class Endpoints:
     """Two collections as their watches tell them. A change costs what its function costs, not all of them."""
 
     def __init__(self) -> None:
-        self._slices: dict[str, _Slice] = {}
+        self._slices: dict[str, Slice] = {}
         self._concurrency: dict[str, int] = {}  # by pod uid
-        self._by_function: dict[Function, dict[str, _Slice]] = {}
+        self._by_function: dict[Function, dict[str, Slice]] = {}
         self._functions_of: dict[str, set[Function]] = {}  # by pod uid
         self._known: dict[Function, _Known] = {}
         self._stale: set[Function] = set()
 
-    def replace_slices(self, objects: list[Json]) -> None:
-        slices = {obj["metadata"]["uid"]: _read_slice(obj) for obj in objects}
-        for uid in self._slices.keys() | slices.keys():
-            self._set_slice(uid, slices.get(uid))
+    def keep_slices(self, uids: Set[str]) -> None:
+        """All others are gone."""
+        for uid in self._slices.keys() - uids:
+            self.put_slice(uid, None)
 
-    def apply_slice(self, kind: str, obj: Json) -> bool:
-        """Whether anything has changed by it."""
-        return self._set_slice(obj["metadata"]["uid"], None if kind == "DELETED" else _read_slice(obj))
-
-    def replace_pods(self, objects: list[Json]) -> None:
-        known = {obj["metadata"]["uid"]: _read_concurrency(obj, self._concurrency) for obj in objects}
-        for uid in self._concurrency.keys() | known.keys():
-            self._set_concurrency(uid, known.get(uid))
-
-    def apply_pod(self, kind: str, obj: Json) -> bool:
-        """Whether anything has changed by it."""
-        number = None if kind == "DELETED" else _read_concurrency(obj, self._concurrency)
-        return self._set_concurrency(obj["metadata"]["uid"], number)
+    def keep_pods(self, uids: Set[str]) -> None:
+        """All others are gone."""
+        for uid in self._concurrency.keys() - uids:
+            self.put_pod(uid, None)
 
     def functions(self) -> dict[Function, tuple[Pod, ...]]:
         """The pods of each function that take requests. One whose concurrency is not known takes none."""
@@ -85,7 +79,8 @@ class Endpoints:
         self._refresh()
         return {function: known.unknown for function, known in self._known.items()}
 
-    def _set_slice(self, uid: str, after: _Slice | None) -> bool:
+    def put_slice(self, uid: str, after: Slice | None) -> bool:
+        """Whether anything has changed by it. None: it is gone."""
         before = self._slices.pop(uid, None)
         if before is not None:
             self._by_function[before.function].pop(uid)
@@ -97,7 +92,8 @@ class Endpoints:
         self._stale |= {piece.function for piece in (before, after) if piece is not None}
         return True
 
-    def _set_concurrency(self, uid: str, after: int | None) -> bool:
+    def put_pod(self, uid: str, after: int | None) -> bool:
+        """Whether anything has changed by it. None: it is gone."""
         before = self._concurrency.pop(uid, None)
         if after is not None:
             self._concurrency[uid] = after
@@ -121,7 +117,7 @@ class Endpoints:
                 self._functions_of.setdefault(uid, set()).add(function)
         self._stale.clear()
 
-    def _look(self, slices: list[_Slice]) -> _Known:
+    def _look(self, slices: list[Slice]) -> _Known:
         where: dict[str, tuple[str, int]] = {}
         for piece in sorted(slices, key=lambda piece: piece.order):
             for uid, address, port in piece.pods:
@@ -132,13 +128,14 @@ class Endpoints:
         return _Known(frozenset(where), pods, len(where) - len(pods))
 
 
-def _read_slice(obj: Json) -> _Slice:
+@checked
+def read_slice(obj: Json) -> Slice:
     meta = obj["metadata"]
     function = Function(meta["namespace"], meta["labels"][COMBOFUNC])
     order = (obj.get("addressType", ""), meta["namespace"], meta["name"])
     port = _port(obj.get("ports") or [])
     if port is None:
-        return _Slice(function, order, ())
+        return Slice(function, order, ())
     ready = (
         (endpoint["targetRef"]["uid"], endpoint["addresses"][0], port)
         for endpoint in obj.get("endpoints") or []
@@ -146,8 +143,18 @@ def _read_slice(obj: Json) -> _Slice:
         if (endpoint.get("conditions") or {}).get("ready") in (None, True)
         and (endpoint.get("targetRef") or {}).get("kind") == "Pod"
         and endpoint.get("addresses")
+        and _is_address(endpoint["addresses"][0])
     )
-    return _Slice(function, order, tuple(ready))
+    return Slice(function, order, tuple(ready))
+
+
+def _is_address(text: str) -> bool:
+    """Slices of addressType FQDN hold names; the zone of an IPv6 address may be any text."""
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text
 
 
 def _port(ports: list[Json]) -> int | None:
@@ -156,8 +163,7 @@ def _port(ports: list[Json]) -> int | None:
     return int(named[0]["port"]) if named else None
 
 
-def _read_concurrency(pod: Json, before: Mapping[str, int]) -> int | None:
-    """An annotation that cannot be read changes nothing: what the pod said before stands."""
-    text = (pod["metadata"].get("annotations") or {}).get(CONCURRENCY, "")
-    number = int(text) if text.isascii() and text.isdigit() and len(text) <= 7 else 0
-    return number if 1 <= number <= _MOST_CONCURRENCY else before.get(pod["metadata"]["uid"])
+def read_concurrency(pod: Json) -> int | None:
+    """None: it says nothing usable."""
+    text = (pod["metadata"].get("annotations") or {}).get(CONCURRENCY)
+    return integer(text, 1, _MOST_CONCURRENCY)

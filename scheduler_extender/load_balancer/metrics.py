@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+import prometheus_client
+from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from scheduler_extender.load_balancer.balancer import Balancer, Served
+from scheduler_extender.load_balancer.configuration import NAMESPACES
 from surgekit.haproxy_runtime import Runtime
 
 __all__ = ["BalancerMetrics"]
@@ -24,17 +27,13 @@ class BalancerMetrics:
             "surgekit_balancer_input_age_seconds", "Since the API server last said anything",
             registry=self.registry,
         ).set_function(age_s)  # fmt: skip
-        Gauge(
-            "surgekit_balancer_functions_without_backend", "Functions past what HAProxy has backends for",
-            registry=self.registry,
-        ).set_function(lambda: float(balancer.without_backend))  # fmt: skip
         self.unknown = Gauge(
             "surgekit_balancer_pods_without_concurrency",
             "Ready pods that get no requests because they do not say how many they take",
             _LABELS,
             registry=self.registry,
         )
-        self.failures = Counter(
+        self.failures = prometheus_client.Counter(
             "surgekit_balancer_failures", "Rounds that failed: unreachable, refused or fault", ["what"],
             registry=self.registry,
         )  # fmt: skip
@@ -51,14 +50,39 @@ class _Functions(Collector):
         starts = CounterMetricFamily("surgekit_balancer_haproxy_starts", "HAProxys that were told everything")
         starts.add_metric((), self._balancer.starts)
         up = GaugeMetricFamily("surgekit_balancer_haproxy_up", "1 while HAProxy answers")
+        without = GaugeMetricFamily(
+            "surgekit_balancer_functions_without_backend",
+            "Functions past their namespace's share of HAProxy's backends",
+            labels=["namespace"],
+        )
+        over = Counter(function.namespace for function in self._balancer.without_backend)
+        for namespace, count in over.items():
+            without.add_metric([namespace], count)
+        yield without
         try:
             rows = {row["pxname"]: row for row in self._haproxy.backends()}
+            namespaces = self._haproxy.table(NAMESPACES)
         except OSError:
             up.add_metric((), 0)
             yield from (starts, up)  # and nothing of functions: what is not known is not 0
             return
         up.add_metric((), 1)
-        yield from (starts, up, *_families(self._balancer.served.values(), rows))
+        yield from (starts, up, *_families(self._balancer.served.values(), rows), *_quotas(namespaces))
+
+
+def _quotas(namespaces: Mapping[str, Mapping[str, str]]) -> list[Metric]:
+    requests = GaugeMetricFamily(
+        "surgekit_balancer_namespace_requests",
+        "Requests under way, queued ones included",
+        labels=["namespace"],
+    )
+    refused = CounterMetricFamily(
+        "surgekit_balancer_namespace_refused", "Requests past their namespace's quota", labels=["namespace"]
+    )
+    for namespace, row in namespaces.items():
+        requests.add_metric([namespace], int(row["conn_cur"]))
+        refused.add_metric([namespace], int(row["gpc0"]))
+    return [requests, refused]
 
 
 def _families(functions: Iterable[Served], rows: Mapping[str, Mapping[str, str]]) -> list[Metric]:

@@ -21,6 +21,10 @@ class Settings:
         256, "most functions at a time; 6 KB of HAProxy's memory for each of their slots",
         minimum=1, maximum=10000,
     )  # fmt: skip
+    functions_per_namespace: int = setting(
+        64, "most functions of one namespace at a time; when `functions` are too few, all get equal shares",
+        minimum=1, maximum=10000,
+    )  # fmt: skip
     slots: int = setting(64, "most pods a function can have", minimum=1, maximum=10000)
     gateway_timeout_s: float = setting(
         60.0, "seconds a request waits for a pod (then 503), and a pod may take to answer (then 504)",
@@ -30,6 +34,18 @@ class Settings:
         4000,
         "most clients at a time; each takes two file descriptors",
         minimum=10,
+        maximum=1000000,
+    )
+    connections_per_namespace: int = setting(
+        1000,
+        "most requests under way for the functions of one namespace, queued ones included; then 429",
+        minimum=1,
+        maximum=1000000,
+    )
+    connections_per_client: int = setting(
+        2000,
+        "most connections of one client address; an ingress in front is one client",
+        minimum=1,
         maximum=1000000,
     )
     network_namespace: str = setting("", "network namespace in which pods answer; none: HAProxy's own")

@@ -1,15 +1,15 @@
-"""From what was chosen to a plan: who is resized to what, in which order, and what it all costs."""
+"""From what was chosen to a plan: what is resized to what, in which order, and what it all costs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from scheduler_extender.planner.model import Creation, Plan, Resize, Size
+from scheduler_extender.planner.model import Container, Creation, Plan, Resize, Size
 from scheduler_extender.planner.problem import CORE_MILLICORES, GIB, Problem
 
-__all__ = ["Choice", "plan_of"]
+__all__ = ["Choice", "plan_for", "plan_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,11 @@ def plan_of(problem: Problem, choice: Choice) -> Plan:
     scaling_s = creation_s
     for i in kept:
         container = problem.containers[i]
-        resource_price += _resource_price(problem, index[container.node], container.size)
+        resource_price += _resource_price(problem, index[container.node], container.size, container)
     for i, size in resized:
-        at = index[problem.containers[i].node]
-        resource_price += _resource_price(problem, at, problem.sizes[size])
+        container = problem.containers[i]
+        at = index[container.node]
+        resource_price += _resource_price(problem, at, problem.sizes[size], container)
         scaling_s += float(problem.tau_resize_s[at])
     for at, size in choice.created:
         resource_price += _resource_price(problem, at, problem.sizes[size])
@@ -52,11 +53,27 @@ def plan_of(problem: Problem, choice: Choice) -> Plan:
     return _explained(problem, plan)
 
 
-def _resource_price(problem: Problem, at: int, size: Size) -> float:
+def plan_for(problem: Problem, becoming: Mapping[Container, Size], created: Sequence[Creation]) -> Plan:
+    """A plan that somebody else has chosen, priced for this problem."""
+    container_at = {c.pod: i for i, c in enumerate(problem.containers)}
+    size_at = {size: i for i, size in enumerate(problem.sizes)}
+    node_at = {name: i for i, name in enumerate(problem.names)}
+    return plan_of(
+        problem,
+        Choice(
+            [container_at[c.pod] for c, size in becoming.items() if size == c.size],
+            [(container_at[c.pod], size_at[size]) for c, size in becoming.items() if size != c.size],
+            [(node_at[c.node], size_at[c.size]) for c in created],
+        ),
+    )
+
+
+def _resource_price(problem: Problem, at: int, size: Size, container: Container | None = None) -> float:
     """B_np, eq. (9)."""
+    memory_bytes = container.memory_as(size) if container else size.memory_bytes
     return float(
         problem.cpu_beta[at] * size.cpu_millicores / CORE_MILLICORES
-        + problem.memory_beta[at] * size.memory_bytes / GIB
+        + problem.memory_beta[at] * memory_bytes / GIB
     )
 
 

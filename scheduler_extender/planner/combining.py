@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from scheduler_extender.planner.problem import Floats, Whole
+from scheduler_extender.planner.work import Work
 
 __all__ = ["around_a_price", "combine"]
 
@@ -25,7 +26,7 @@ _ROUNDING = 1e-6
 _HALVINGS = 40
 
 
-def combine(cost: Floats, target: int) -> Whole:
+def combine(cost: Floats, target: int, work: Work) -> Whole:
     """q by node; `cost` is f_n(q). If the target is out of reach: the most each node can give."""
     width = cost.shape[1]
     most: Whole = width - 1 - np.argmax(np.isfinite(cost)[:, ::-1], axis=1)
@@ -35,11 +36,12 @@ def combine(cost: Floats, target: int) -> Whole:
     if cheapest.sum() >= target:
         return cheapest
     if len(cost) <= _EXACT_NODES and len(cost) * (target + 1) * width <= _EXACT_WORK:
-        return _exactly(cost, [np.arange(width)] * len(cost), target)
-    return around_a_price(cost, target)
+        return _exactly(cost, [np.arange(width)] * len(cost), target, work)
+    return around_a_price(cost, target, work)
 
 
-def around_a_price(cost: Floats, target: int) -> Whole:
+def around_a_price(cost: Floats, target: int, work: Work) -> Whole:
+    work.spend(_HALVINGS * cost.size)
     below, above, unit_price = _price(cost, target)
     # At this price some nodes waver between two amounts: so many of them give the larger as are needed.
     wavering = np.cumsum(above - below)
@@ -57,7 +59,7 @@ def around_a_price(cost: Floats, target: int) -> Whole:
     found = chosen.copy()
     found[unclear] = 0
     choices = [np.flatnonzero(row <= gap) for row in loss[unclear]]
-    found[unclear] = _exactly(cost[unclear], choices, int(target - found.sum()))
+    found[unclear] = _exactly(cost[unclear], choices, int(target - found.sum()), work)
     return found
 
 
@@ -82,10 +84,11 @@ def _price(cost: Floats, target: int) -> tuple[Whole, Whole, float]:
     return below, above, high
 
 
-def _exactly(cost: Floats, choices: Sequence[Whole], target: int) -> Whole:
+def _exactly(cost: Floats, choices: Sequence[Whole], target: int, work: Work) -> Whole:
     """Node after node: the least cost of what is still missing, for every amount that may be missing."""
     least = np.array([q[0] for q in choices])
     missing = np.arange(max(target - int(least.sum()), 0) + 1)
+    work.spend(4 * len(missing) * sum(len(q) for q in choices))
     cheapest = np.full(len(missing), np.inf)
     cheapest[0] = 0.0
     taken = np.empty((len(cost), len(missing)), dtype=np.int64)

@@ -16,12 +16,15 @@ import numpy as np
 from scheduler_extender.planner.dominance import beats
 from scheduler_extender.planner.model import Size
 from scheduler_extender.planner.problem import Floats, Whole
+from scheduler_extender.planner.work import Work
 
 __all__ = ["Fillings", "fillings", "undominated"]
 
 # Sets of one number of containers that are kept. More than this come together only where sizes are
 # unrelated in cpu, memory and concurrency; the leanest are kept then, and the answer may not be the best.
 _SETS_KEPT = 400
+# How often each number is touched: sums, comparisons, two sorts.
+_PASSES = 30
 # Above any node's memory in bytes, and 2**17 times it is still a 64-bit number.
 _MEMORY_STEP = 2**45
 
@@ -53,7 +56,7 @@ def undominated(sizes: Sequence[Size]) -> list[int]:
 
 
 def fillings(
-    sizes: Sequence[Size], depth: int, target: int, cpu_millicores: int, memory_bytes: int
+    sizes: Sequence[Size], depth: int, target: int, cpu_millicores: int, memory_bytes: int, work: Work
 ) -> Fillings:
     """Up to `depth` containers, up to so much cpu and memory. Past the target, concurrency has no use."""
     chosen = np.array(undominated(sizes), dtype=np.int64)
@@ -63,6 +66,7 @@ def fillings(
     without_last, last = [np.zeros(1, dtype=np.int64)], [np.zeros(1, dtype=np.int64)]
     first = 0  # of the sets that are grown next
     for _ in range(depth):
+        work.spend(_PASSES * (found.shape[1] + (found.shape[1] - first) * len(chosen)))
         # One that has reached the target is grown in vain: the same concurrency for more is beaten.
         grown = (found[:, first:, None] + added).reshape(3, -1)
         np.minimum(grown[0], target, out=grown[0])

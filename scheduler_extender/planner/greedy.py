@@ -7,7 +7,8 @@ removed; until then it holds its resources. What can never stay is taken off fir
 resize, create, then by name.
 
 The printed loop looks at every node and size in every round. Here a node's best candidate is priced again
-only when something changes on that node (a test holds this to the same plan as the plain loop).
+only when something changes on that node (a test holds this to the same plan as the plain loop). It ends
+after so much work: what nothing was decided about until then stays as it is.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ import numpy as np
 from scheduler_extender.planner.choice import Choice, plan_of
 from scheduler_extender.planner.model import Container, Node, Plan, Size, Weights
 from scheduler_extender.planner.problem import Floats, Problem, prepare
+from scheduler_extender.planner.work import LIST_ITEM, CutShort, Work
 
 __all__ = ["Outcome", "choose", "plan"]
 
 _KEEP, _RESIZE, _CREATE = 0, 1, 2
 # D/Q, kind, node, container (-1: a new one), size
 _Candidate = tuple[float, int, int, int, int]
+# About half a second: 10,000 new containers of 64 sizes.
+_MOST_WORK = 20_000_000
 
 
 def plan(
@@ -46,6 +50,7 @@ class Outcome:
     short: bool
     last_cost: float  # D/Q of the last step: what a unit of concurrency is worth here
     first_costs: Floats  # D_np of a first creation, by node and size; infinite where it does not fit
+    cut_short: bool
 
 
 def _first_costs(problem: Problem, prices: Floats) -> Floats:
@@ -59,8 +64,9 @@ def _first_costs(problem: Problem, prices: Floats) -> Floats:
     return costs
 
 
-def choose(problem: Problem) -> Outcome:
+def choose(problem: Problem, most_work: float = _MOST_WORK) -> Outcome:
     """Algorithm 1."""
+    work, cut_short = Work(most_work), False
     nodes: dict[int, _NodeState] = {}
     prices = problem.prices(slice(None))
     costs = _first_costs(problem, prices)
@@ -77,6 +83,12 @@ def choose(problem: Problem) -> Outcome:
     created: list[tuple[int, int]] = []
     reached, last_cost = 0, 0.0
     while reached < problem.target and (heap or fresh):
+        try:
+            work.spend(LIST_ITEM * len(problem.sizes))
+        except CutShort:
+            cut_short = True
+            kept += [c for state in nodes.values() for c in state.undecided if problem.keepable[c]]
+            break
         if fresh and (not heap or fresh < heap[0]):
             last_cost, kind, at, container, size = fresh
             fresh = next(untouched, None)
@@ -96,7 +108,7 @@ def choose(problem: Problem) -> Outcome:
         state.take(kind, container, size)
         if best := state.best():
             heapq.heappush(heap, best)
-    return Outcome(Choice(kept, resized, created), reached < problem.target, last_cost, costs)
+    return Outcome(Choice(kept, resized, created), reached < problem.target, last_cost, costs, cut_short)
 
 
 def _first_candidates(problem: Problem, costs: Floats) -> Iterator[_Candidate]:
@@ -120,24 +132,29 @@ class _NodeState:
         self._pods = float(problem.pods_free[at]) if problem.accepts[at] else 0.0
         self._creating = float(problem.creating[at])
         self._tau_create_s, self._pull_s = float(problem.tau_create_s[at]), float(problem.image_pull_s[at])
-        self._undecided = list(problem.own.get(at, ()))
+        self.undecided = dict.fromkeys(problem.own.get(at, ()))
+        self._to_resize: dict[int, dict[int, None]] = {}  # those of them that can be, by size
         self._keeps: list[_Candidate] = []
-        if self._undecided:
+        if self.undecided:
             # These do not change while the plan grows; only what fits does.
             tau_resize_s = float(problem.tau_resize_s[at])
-            sized = [(c, problem.size_of[c]) for c in self._undecided if problem.keepable[c]]
+            sized = [(c, problem.size_of[c]) for c in self.undecided if problem.keepable[c]]
             keeps = ((prices[s] / problem.sizes[s].concurrency, _KEEP, at, c, -1) for c, s in sized)
             self._keeps = sorted(keeps, reverse=True)
             self._resizes = sorted(
                 ((tau_resize_s + prices[i]) / to.concurrency, i, to) for i, to in enumerate(problem.sizes)
             )
+            for c in self.undecided:
+                if problem.resizable[c]:
+                    self._to_resize.setdefault(problem.size_of[c], {})[c] = None
         self._new: _Candidate | None = None
         self._changed = True
 
     def take(self, kind: int, container: int, size: int) -> None:
         """Lines 16 to 19."""
         if kind != _CREATE:
-            self._undecided.remove(container)
+            del self.undecided[container]
+            self._to_resize.get(self._problem.size_of[container], {}).pop(container, None)
         if kind == _KEEP:
             # It held its resources before: for the other containers and new ones nothing changes.
             self._changed |= self._new is not None and self._new[3] == container
@@ -156,7 +173,7 @@ class _NodeState:
 
     def best(self) -> _Candidate | None:
         """Lines 4 to 15, for this node."""
-        while self._keeps and self._keeps[-1][3] not in self._undecided:
+        while self._keeps and self._keeps[-1][3] not in self.undecided:
             self._keeps.pop()
         if self._changed:
             self._new, self._changed = self._best_new(), False
@@ -175,12 +192,10 @@ class _NodeState:
         return min(found, default=None)
 
     def _resizings(self) -> Iterator[_Candidate]:
-        looked_at = -1  # of containers that are alike, the first will do
-        for container in self._undecided:
-            size = self._problem.size_of[container]
-            if not self._problem.resizable[container] or size == looked_at:
+        for size, alike in self._to_resize.items():
+            container = next(iter(alike), None)  # of containers that are alike, the first will do
+            if container is None:
                 continue
-            looked_at = size
             before = self._problem.known_sizes[size]
             cpu, memory = self._cpu + before.cpu_millicores, self._memory + before.memory_bytes
             for cost, i, to in self._resizes:

@@ -9,6 +9,7 @@ import numpy as np
 
 from scheduler_extender.planner.dominance import beats
 from scheduler_extender.planner.problem import Floats, Problem, Whole
+from scheduler_extender.planner.work import LIST_ITEM, Work
 
 __all__ = ["KeptRows", "kept_rows"]
 
@@ -37,7 +38,7 @@ class KeptRows:
         return [c for alike, count in zip(kinds, counts, strict=True) for c in alike[:count]]
 
 
-def kept_rows(problem: Problem, nodes: Sequence[int], worth: float, sets_kept: int) -> KeptRows:
+def kept_rows(problem: Problem, nodes: Sequence[int], worth: float, sets_kept: int, work: Work) -> KeptRows:
     """`worth`: about what a unit of concurrency costs; `sets_kept`: on one node."""
     ids: dict[tuple[int, bool], int] = {}
     kinds: list[dict[int, list[int]]] = [{} for _ in nodes]
@@ -61,7 +62,7 @@ def kept_rows(problem: Problem, nodes: Sequence[int], worth: float, sets_kept: i
     for i, alike in enumerate(kinds):
         if alike:
             most = {kind: len(c) if problem.keepable[c[0]] else 0 for kind, c in alike.items()}
-            sets[i] = _sets(most, cost[i], concurrency, worth, better, sets_kept)
+            sets[i] = _sets(most, cost[i], concurrency, worth, better, sets_kept, work)
             kept[i] = sets[i] @ facts[list(alike)]  # whole numbers: their sums are exact
     own = np.zeros((len(nodes), 5))
     np.add.at(own, own_node, facts[own_kind])
@@ -93,11 +94,13 @@ def _sets(
     worth: float,
     better: list[list[bool]],
     sets_kept: int,
+    work: Work,
 ) -> Whole:
     """How many of each kind are kept, in every way that makes sense, or in so many ways."""
     kinds, limits = list(most), list(most.values())
     sets: list[tuple[int, ...]] = [()]
     for i, kind in enumerate(kinds):
+        work.spend(LIST_ITEM * len(sets) * (limits[i] + 1) * (i + 1))
         added = [(count,) for count in range(limits[i], -1, -1)]
         sets = [before + count for before in sets for count in added]
         # Of no kind one is kept before all of a better kind.

@@ -6,7 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Container", "Creation", "Node", "Plan", "Planner", "Resize", "Size", "Weights"]
+__all__ = ["CUT_SHORT", "Container", "Creation", "Node", "Plan", "Planner", "Resize", "Size", "Weights"]
+
+
+# One of a plan's reasons.
+CUT_SHORT = "cut short: there are too many ways to look at all, this is the best of those looked at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,13 @@ class Container:
     node: str
     size: Size
     resizable: bool = True  # False: on its way, or its last resize is not over
+    least_memory_bytes: int = 0  # above its size's: what it holds. As a size with less it keeps what it holds
+
+    def memory_as(self, size: Size) -> int:
+        """What it holds as that size."""
+        if size.memory_bytes >= self.least_memory_bytes:
+            return size.memory_bytes
+        return max(self.size.memory_bytes, self.least_memory_bytes)
 
 
 @dataclass(frozen=True, slots=True)

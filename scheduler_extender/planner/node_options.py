@@ -16,11 +16,14 @@ import numpy as np
 from scheduler_extender.planner.fillings import Fillings
 from scheduler_extender.planner.kept_rows import KeptRows
 from scheduler_extender.planner.problem import Floats, Problem, Whole
+from scheduler_extender.planner.work import Work
 
 __all__ = ["NodeOptions", "node_options"]
 
 # Numbers in one array: a few of them stay within a core's cache.
 _BLOCK = 32_000
+# How often each of them is touched.
+_PASSES = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,11 +59,14 @@ class NodeOptions:
         ]
 
 
-def node_options(problem: Problem, fillings: Fillings, nodes: Sequence[int], rows: KeptRows) -> NodeOptions:
+def node_options(
+    problem: Problem, fillings: Fillings, nodes: Sequence[int], rows: KeptRows, work: Work
+) -> NodeOptions:
     width = min(problem.target, int(rows.concurrency.max(initial=0) + fillings.concurrency.max())) + 1
     steps = np.flatnonzero(np.bincount(fillings.concurrency))
     starts = np.searchsorted(fillings.concurrency, steps)
     scaling_s = _scaling_s(problem, rows, np.arange(int(fillings.count.max()) + 1)[:, None])
+    work.spend(len(rows.node) * (_PASSES * len(fillings.count) + 4 * width))
     height = max(_BLOCK // len(fillings.count), 1)
     least = np.concatenate(
         [

@@ -3,12 +3,14 @@
 Nodes have only the target in common. So: which combinations of sizes are worth having (fillings), what each
 node can give at what cost (node_options), and who gives how much (combining). Algorithm 1 goes first: it says
 how deep nodes are filled, which nodes matter in a large cluster, and what a unit of concurrency is worth.
+Where that is more work than is allowed, less is looked at; in the end Algorithm 1's plan stands.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,9 +19,10 @@ from scheduler_extender.planner.choice import Choice, plan_of
 from scheduler_extender.planner.combining import combine
 from scheduler_extender.planner.fillings import fillings, undominated
 from scheduler_extender.planner.kept_rows import kept_rows
-from scheduler_extender.planner.model import Container, Node, Plan, Size, Weights
+from scheduler_extender.planner.model import CUT_SHORT, Container, Node, Plan, Size, Weights
 from scheduler_extender.planner.node_options import NodeOptions, node_options
-from scheduler_extender.planner.problem import Floats, Problem, prepare
+from scheduler_extender.planner.problem import Floats, Problem, Whole, prepare
+from scheduler_extender.planner.work import CutShort, Work
 
 __all__ = ["plan"]
 
@@ -27,10 +30,24 @@ __all__ = ["plan"]
 _DEEPER = 2
 # What a unit of concurrency may be worth, in costs of Algorithm 1's last step.
 _DEARER = 2.0
-# Sets of a node's containers that are looked at. There are more only with many containers of several sizes on
-# it; the answer may not be the best then. In a shortage the last unit may hang on any of them.
-_SETS_KEPT = 32
-_SETS_KEPT_SHORT = 256
+# For one effort. About half a second; the dearest of 2,000 ordinary problems takes a tenth of it.
+_MOST_WORK = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Effort:
+    """How many sets of a node's containers are looked at, and how many new containers on a node at most.
+
+    There are more sets only with many containers of several sizes on it; the answer may not be the best then.
+    In a shortage the last unit may hang on any of them.
+    """
+
+    sets_kept: int
+    sets_kept_short: int
+    depth: int
+
+
+_EFFORTS = (_Effort(32, 256, 1_000_000), _Effort(4, 4, 4))
 # Nodes that Algorithm 1 left alone and that are looked at all the same: the next best, and for every size
 # those that take one of it for the least, to cover the rest of a target.
 _NEXT_BEST = 16
@@ -46,24 +63,40 @@ def plan(
 ) -> Plan:
     problem = prepare(sizes, nodes, containers, target, weights)
     first = greedy.choose(problem)
-    plans = [plan_of(problem, choice) for choice in (_better(problem, first), first.choice)]
-    return min(plans, key=lambda p: (p.shortage, p.scaling_s + problem.price_weight * p.resource_price))
+    choices, cut_short = _better_ones(problem, first)
+    plans = [plan_of(problem, choice) for choice in (*choices, first.choice)]
+    best = min(plans, key=lambda p: (p.shortage, p.scaling_s + problem.price_weight * p.resource_price))
+    return replace(best, reasons=(*best.reasons, CUT_SHORT)) if cut_short else best
 
 
-def _better(problem: Problem, first: greedy.Outcome) -> Choice:
+def _better_ones(problem: Problem, first: greedy.Outcome) -> tuple[list[Choice], bool]:
+    """With the most effort that is not too much; and whether that is less than wanted."""
+    if first.cut_short:
+        return [], True
+    for effort in _EFFORTS:
+        try:
+            return [_better(problem, first, effort, Work(_MOST_WORK))], effort is not _EFFORTS[0]
+        except CutShort:
+            continue
+    return [], True
+
+
+def _better(problem: Problem, first: greedy.Outcome, effort: _Effort, work: Work) -> Choice:
     nodes = _nodes_that_matter(problem, first)
     if not nodes:
         return first.choice
-    rows = kept_rows(problem, nodes, first.last_cost, _SETS_KEPT_SHORT if first.short else _SETS_KEPT)
+    sets_kept = effort.sets_kept_short if first.short else effort.sets_kept
+    rows = kept_rows(problem, nodes, first.last_cost, sets_kept, work)
     worth_filling = fillings(
         problem.sizes,
-        _depth(problem, first, nodes),
+        min(_depth(problem, first, nodes), effort.depth),
         problem.target,
         int(rows.cpu_left.max(initial=0)),
         int(rows.memory_left.max(initial=0)),
+        work,
     )
-    options = node_options(problem, worth_filling, nodes, rows)
-    return _choice(problem, options)
+    options = node_options(problem, worth_filling, nodes, rows, work)
+    return _choice(problem, options, combine(options.cost, problem.target, work))
 
 
 def _nodes_that_matter(problem: Problem, first: greedy.Outcome) -> list[int]:
@@ -103,13 +136,14 @@ def _depth(problem: Problem, first: greedy.Outcome, nodes: Sequence[int]) -> int
     return min(max(new.values(), default=0) + _DEEPER, slots)
 
 
-def _choice(problem: Problem, options: NodeOptions) -> Choice:
+def _choice(problem: Problem, options: NodeOptions, shares: Whole) -> Choice:
     kept: list[int] = []
     resized: list[tuple[int, int]] = []
     created: list[tuple[int, int]] = []
-    for at, stay, sizes, new in options.pick(combine(options.cost, problem.target)):
+    for at, stay, sizes, new in options.pick(shares):
         kept += stay
-        spare = [c for c in problem.own.get(at, ()) if c not in stay and problem.resizable[c]]
+        stays = set(stay)
+        spare = [c for c in problem.own.get(at, ()) if c not in stays and problem.resizable[c]]
         added = list(sizes)
         # A container of a size that is wanted anyway is kept rather than another resized to it.
         for container in list(spare):

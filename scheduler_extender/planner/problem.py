@@ -106,12 +106,12 @@ def prepare(
     stay: list[Container] = []
     gone: list[Container] = []
     size_of: list[int] = []
-    own: dict[int, tuple[int, ...]] = {}
+    own: dict[int, list[int]] = {}
     for container in in_order:
         size = known.setdefault(container.size, len(known))
         if size < len(offered) or moves(container):
             at = index[container.node]
-            own[at] = (*own.get(at, ()), len(stay))
+            own.setdefault(at, []).append(len(stay))
             stay.append(container)
             size_of.append(size)
         else:
@@ -138,7 +138,7 @@ def prepare(
         names=tuple(index),
         containers=tuple(stay),
         gone=tuple(gone),
-        own=own,
+        own={at: tuple(here) for at, here in own.items()},
         known_sizes=tuple(known),
         size_of=tuple(size_of),
         keepable=tuple(size < len(offered) for size in size_of),

@@ -69,24 +69,33 @@ def _fates(
 def _over(plan: Plan, node: Node, own: Sequence[Container]) -> list[str]:
     """Nothing new on a node unless all that will be there fits; what is only kept does."""
     created = [c.size for c in plan.created if c.node == node.name]
-    new = created + [r.to for r in plan.resized if r.container.node == node.name]
-    if not new:
+    resized = [r for r in plan.resized if r.container.node == node.name]
+    if not created and not resized:
         return []
-    after = new + [c.size for c in plan.kept if c.node == node.name]
+    kept = [c for c in plan.kept if c.node == node.name]
+    after = created + [r.to for r in resized] + [c.size for c in kept]
+    memory = [size.memory_bytes for size in created]
+    memory += [_memory(r.container, r.to) for r in resized] + [_memory(c, c.size) for c in kept]
     has = {
         "millicores": (
             node.cpu_free_millicores + sum(c.size.cpu_millicores for c in own),
             sum(size.cpu_millicores for size in after),
         ),
         "bytes": (
-            node.memory_free_bytes + sum(c.size.memory_bytes for c in own),
-            sum(size.memory_bytes for size in after),
+            node.memory_free_bytes + sum(_memory(c, c.size) for c in own),
+            sum(memory),
         ),
         "pods": (node.pods_free + len(own), len(after) if created else 0),
     }
     return [
         f"{node.name}: {used} {unit} of {room}" for unit, (room, used) in has.items() if used > max(room, 0)
     ]
+
+
+def _memory(container: Container, size: Size) -> int:
+    """A size's, or all it holds where the size has less than it needs."""
+    enough = size.memory_bytes >= container.least_memory_bytes
+    return size.memory_bytes if enough else max(container.size.memory_bytes, container.least_memory_bytes)
 
 
 def _costs(plan: Plan, nodes: dict[str, Node], weights: Weights) -> list[str]:
@@ -98,12 +107,13 @@ def _costs(plan: Plan, nodes: dict[str, Node], weights: Weights) -> list[str]:
         scaling += Fraction(node.tau_create_s) * (node.creating + turn[node.name]) + Fraction(
             node.image_pull_s
         )
-    there = [(c.node, c.size) for c in plan.kept] + [(c.node, c.size) for c in plan.created]
-    there += [(r.container.node, r.to) for r in plan.resized]
+    there = [(c.node, c.size, _memory(c, c.size)) for c in plan.kept]
+    there += [(c.node, c.size, c.size.memory_bytes) for c in plan.created]
+    there += [(r.container.node, r.to, _memory(r.container, r.to)) for r in plan.resized]
     price = Fraction(0)
-    for name, size in there:
+    for name, size, memory_bytes in there:
         cpu, memory = _betas(nodes.get(name), weights)
-        price += cpu * Fraction(size.cpu_millicores, 1000) + memory * Fraction(size.memory_bytes, _GIB)
+        price += cpu * Fraction(size.cpu_millicores, 1000) + memory * Fraction(memory_bytes, _GIB)
     wanted = {
         "scaling_s": float(scaling),
         "resource_price": float(price),

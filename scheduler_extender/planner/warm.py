@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from scheduler_extender.planner.choice import Choice, plan_of
-from scheduler_extender.planner.model import Container, Node, Plan, Planner, Size, Weights
+from scheduler_extender.planner.choice import plan_for
+from scheduler_extender.planner.model import CUT_SHORT, Container, Node, Plan, Planner, Size, Weights
 from scheduler_extender.planner.problem import CORE_MILLICORES, GIB, prepare
 
 __all__ = ["plan_keeping_warm"]
@@ -95,16 +95,16 @@ def _last_s(plan: Plan, nodes: Sequence[Node]) -> float:
 
 def _smallest(container: Container, sizes: Sequence[Size], in_place: bool) -> Size | None:
     """What it is kept as; None where it has a size that is not offered and cannot have another."""
-    size = container.size
+    size, held_bytes = container.size, container.memory_as(container.size)
     possible = [
         s
         for s in sizes
         if s == size
-        or (in_place and s.cpu_millicores <= size.cpu_millicores and s.memory_bytes <= size.memory_bytes)
+        or (in_place and s.cpu_millicores <= size.cpu_millicores and s.memory_bytes <= held_bytes)
     ]
     return min(
         possible,
-        key=lambda s: (s.cpu_millicores / CORE_MILLICORES + s.memory_bytes / GIB, s.name),
+        key=lambda s: (s.cpu_millicores / CORE_MILLICORES + container.memory_as(s) / GIB, s.name),
         default=None,
     )
 
@@ -116,7 +116,7 @@ def _holding(nodes: Sequence[Node], held: Mapping[Container, Size]) -> list[Node
         cpu, memory = freed.get(container.node, (0, 0))
         freed[container.node] = (
             cpu + container.size.cpu_millicores - size.cpu_millicores,
-            memory + container.size.memory_bytes - size.memory_bytes,
+            memory + container.memory_as(container.size) - container.memory_as(size),
         )
     return [
         replace(
@@ -141,17 +141,7 @@ def _merged(
 ) -> Plan:
     """One plan for the whole question, priced as such."""
     problem = prepare(sizes, nodes, containers, target, weights)
-    container_at = {c.pod: i for i, c in enumerate(problem.containers)}
-    size_at = {size: i for i, size in enumerate(problem.sizes)}
-    node_at = {name: i for i, name in enumerate(problem.names)}
     becoming = {r.container: r.to for r in rest.resized} | {c: c.size for c in rest.kept} | dict(held)
-    plan = plan_of(
-        problem,
-        Choice(
-            [container_at[c.pod] for c, size in becoming.items() if size == c.size],
-            [(container_at[c.pod], size_at[size]) for c, size in becoming.items() if size != c.size],
-            [(node_at[c.node], size_at[c.size]) for c in rest.created],
-        ),
-    )
+    plan = plan_for(problem, becoming, rest.created)
     warm = f"{len(held)} that nothing needs now are kept warm, ready to grow: {min(c.pod for c in held)}, ..."
-    return replace(plan, reasons=(*plan.reasons, warm))
+    return replace(plan, reasons=(*plan.reasons, warm, *(r for r in rest.reasons if r == CUT_SHORT)))

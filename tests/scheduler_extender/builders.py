@@ -24,7 +24,8 @@ def state(
     count: int = 4, presume_s: float = 15.0, creation_limit_s: float = 120.0, seed: str = "a"
 ) -> ClusterState:
     table = NodeTable(default_tau_create_s=1.0, default_image_pull_s=2.0, seed=seed)
-    table.replace_nodes(nodes(count))
+    for node in nodes(count):
+        table.put_node(node)
     return ClusterState(table, presume_s, creation_limit_s)
 
 
@@ -77,5 +78,6 @@ def extender(count: int = 4, **settings: Any) -> Extender:
     made = Extender(Settings(**settings), Unplugged())  # type: ignore[arg-type]
     for watch in made.sources._watches.values():
         watch._last_contact_s = time.monotonic()
-    made.state.nodes.replace_nodes(nodes(count))
+    for node in nodes(count):
+        made.state.nodes.put_node(node)
     return made

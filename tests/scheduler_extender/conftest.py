@@ -1,31 +1,28 @@
-"""An extender served for real on a local port by gunicorn's worker, its watches unplugged."""
+"""An extender served for real on local ports, its watches unplugged."""
 
 from __future__ import annotations
 
 import http.client
-import os
-import socket
-import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import orjson
 import pytest
-from gunicorn.config import Config
-from gunicorn.glogging import Logger
 
-from scheduler_extender.extender import Extender
 from scheduler_extender.server import Application
-from scheduler_extender.worker import FastLaneWorker
 from tests.scheduler_extender import builders
+from tests.served_ports import served
 
 
 class Served:
-    def __init__(self, extender: Extender, port: int) -> None:
-        self.extender, self.port = extender, port
+    def __init__(self, application: Application, port: int, health_port: int) -> None:
+        self.application, self.extender = application, application.extender
+        self.port, self.health_port = port, health_port
 
     def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, Any]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        port = self.health_port if path in ("/livez", "/readyz", "/metrics") else self.port
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
         try:
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
@@ -38,28 +35,11 @@ class Served:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., Served]]:
-    running: list[tuple[socket.socket, FastLaneWorker]] = []
+    with ExitStack() as running:
 
-    def start(**settings: Any) -> Served:
-        extender = builders.extender(**settings)
-        listener = socket.create_server(("127.0.0.1", 0))
-        worker = FastLaneWorker(0, os.getpid(), [listener], None, 30, Config(), Logger(Config()))
-        worker.wsgi = Application(extender)
-        worker.init_lane()
-        running.append((listener, worker))
+        def start(**settings: Any) -> Served:
+            application = Application(builders.extender(**settings))
+            numbers = running.enter_context(served(application.ports))
+            return Served(application, *numbers)
 
-        def accept() -> None:
-            while True:
-                try:
-                    worker.accept(listener)
-                except OSError:
-                    return
-
-        threading.Thread(target=accept, daemon=True).start()
-        return Served(extender, listener.getsockname()[1])
-
-    yield start
-    for listener, worker in running:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        worker.tmp.close()
+        yield start

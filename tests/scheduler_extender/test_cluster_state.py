@@ -197,7 +197,9 @@ class Bookkeeping(RuleBasedStateMachine):
 
     @rule(pods=st.lists(st.tuples(uids, names, st.booleans()), unique_by=lambda p: p[0]))
     def relist(self, pods: list[tuple[str, str, bool]]) -> None:
-        self.cluster.replace_pods([bound(*p) for p in pods], self.now_s)
+        self.cluster.keep_pods({p[0] for p in pods})
+        for p in pods:
+            self.cluster.put_pod(bound(*p), self.now_s)
 
     @rule(node=names)
     def node_goes(self, node: str) -> None:
@@ -205,7 +207,9 @@ class Bookkeeping(RuleBasedStateMachine):
 
     @rule()
     def nodes_relisted(self) -> None:
-        self.cluster.nodes.replace_nodes(nodes(3))
+        self.cluster.nodes.keep_nodes({node.name for node in nodes(3)})
+        for node in nodes(3):
+            self.cluster.nodes.put_node(node)
 
     @rule(seconds=st.floats(0, 40))
     def time_passes(self, seconds: float) -> None:

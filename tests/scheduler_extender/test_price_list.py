@@ -38,7 +38,9 @@ class KeptInOrder(RuleBasedStateMachine):
 
     @rule(present=st.sets(names))
     def relist(self, present: set[str]) -> None:
-        self.nodes.replace_nodes([NodeFacts(n, 8000, 16 * GIB, frozenset()) for n in present])
+        self.nodes.keep_nodes(present)
+        for name in present:
+            self.nodes.put_node(NodeFacts(name, 8000, 16 * GIB, frozenset()))
 
     @rule(name=names)
     def node_goes(self, name: str) -> None:

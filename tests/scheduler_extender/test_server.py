@@ -6,6 +6,7 @@ import http.client
 import socket
 import ssl
 import time
+from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scheduler_extender import worker
+from scheduler_extender import fast_lane
 from scheduler_extender.server import Application
 from surgekit.certificates import ensure
+from surgekit.connections import Limits
+from surgekit.http_port import REQUESTS
 from surgekit.modes import Mode
 from tests.scheduler_extender import builders
 from tests.scheduler_extender.builders import pod, request
@@ -87,6 +90,9 @@ def test_unknown_nodes_are_left_out(serve: Any) -> None:
         (request(pod(cpu="NaN"), NAMES), 400, "not a quantity: 'NaN'"),
         (request(pod(containers="none"), NAMES), 400, "$.Pod.spec.containers"),
         (b"x" * 3000, 413, "max_body_bytes"),
+        (b'{"Pod": {"metadata": {"uid": "\xff"}}, "NodeNames": []}', 400, "utf-8"),
+        (b'{"Pod": {"metadata": {"uid": "u"}}, "NodeNames": ["\xff"]}', 400, "utf-8"),
+        (request(pod(cpu="1" * 1500), NAMES), 400, "not a quantity"),
     ],
 )
 def test_bad_requests_name_the_field(serve: Any, body: bytes, status: int, names: str) -> None:
@@ -111,12 +117,13 @@ def test_requests_written_at_once_are_answered_in_order(serve: Any) -> None:
     body = request(pod(), NAMES)
     head = b"POST /prioritize HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body)
     with socket.create_connection(("127.0.0.1", served.port), timeout=5) as connection:
-        connection.sendall((head + body) * 3 + b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        last = b"GET /latencies HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        connection.sendall((head + body) * 3 + last)
         answer = b""
         while chunk := connection.recv(65536):
             answer += chunk
     assert answer.count(b'"Score":10') == 3
-    assert answer.endswith(b"ok")
+    assert len(orjson.loads(answer.rpartition(b"\r\n\r\n")[2])) == 3
 
 
 def test_chunked_bodies_and_closing_connections(serve: Any) -> None:
@@ -259,25 +266,103 @@ def test_any_body_at_all_is_answered_or_refused(body: bytes) -> None:
 FUZZED = Application(builders.extender(max_input_age_s=3600.0))
 
 
-def test_who_shows_no_certificate_and_says_nothing_is_let_go(
-    serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("path", ["/prioritize", "/filter"])
+@pytest.mark.parametrize("headers", [{}, {"Expect": "100-continue"}])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"Pod": {"metadata": {"uid": "u"}, "x": '
+        + b"[" * 100_000
+        + b"]" * 100_000
+        + b'}, "NodeNames": []}',
+        b'{"Pod": {"metadata": {"uid": "u"}}, "NodeNames": ["\xc3\x28"]}',
+        b'{"Pod": {"metadata": {"uid": "u"}}, "NodeNames": ["\\ud800"]}',
+    ],
+)
+def test_deep_json_and_text_that_is_no_utf_8_are_refused_and_the_connection_stays(
+    serve: Any, path: str, headers: dict[str, str], body: bytes
 ) -> None:
-    monkeypatch.setattr(worker, "HANDSHAKE_S", 0.1)
-    monkeypatch.setattr(worker, "STRANGER_S", 0.1)
-    ensure(tmp_path, ["localhost"], ["kube-scheduler"], datetime.now(UTC))
+    served = serve()
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
+    for asked, status in ((body, 400), (request(pod(), NAMES), 200)):
+        connection.request("POST", path, asked, headers)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == status
+    connection.close()
+
+
+def test_a_fault_of_ours_is_a_500_and_the_schedulers_connection_stays(serve: Any) -> None:
+    served = serve()
+    served.extender.sources.apply = None
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
+    for _ in range(2):
+        connection.request("POST", "/prioritize", request(pod(), NAMES))
+        answer = connection.getresponse()
+        assert (answer.status, b"the extender failed" in answer.read()) == (500, True)
+    connection.close()
+
+
+class Tls:
+    """A scheduler, another client of the same CA, and somebody without a certificate."""
+
+    def __init__(self, directory: Path) -> None:
+        ensure(directory, ["localhost"], ["kube-scheduler", "other"], datetime.now(UTC))
+        self._directory = directory
+
+    def connect(self, port: int, name: str | None) -> http.client.HTTPConnection:
+        context = ssl.create_default_context(cafile=str(self._directory / "ca.crt"))
+        if name:
+            context.load_cert_chain(self._directory / f"{name}.crt", self._directory / f"{name}.key")
+        return http.client.HTTPSConnection("localhost", port, timeout=60, context=context)
+
+    def ask(self, port: int, name: str | None) -> int:
+        with closing(self.connect(port, name)) as connection:
+            return prioritized(connection)
+
+
+def prioritized(connection: http.client.HTTPConnection) -> int:
+    connection.request("POST", "/prioritize", request(pod(), NAMES))
+    answer = connection.getresponse()
+    answer.read()
+    return answer.status
+
+
+def test_only_the_scheduler_is_let_in_unless_others_are_named(serve: Any, tmp_path: Path) -> None:
+    tls = Tls(tmp_path)
+    as_shipped = serve(tls_directory=tmp_path)
+    others_too = serve(tls_directory=tmp_path, client_names=("other", "kube-scheduler"))
+    clients = ("kube-scheduler", "other", None)
+    assert [tls.ask(as_shipped.port, name) for name in clients] == [200, 403, 403]
+    assert [tls.ask(others_too.port, name) for name in clients] == [200, 200, 403]
+
+
+def test_slow_strangers_keep_neither_schedulers_nor_probes_out(serve: Any, tmp_path: Path) -> None:
+    """Twice as many as there is room for, each in the middle of its handshake, of one peer and of many."""
+    tls = Tls(tmp_path)
     served = serve(tls_directory=tmp_path)
-    context = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
-    trusted = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
-    trusted.load_cert_chain(tmp_path / "kube-scheduler.crt", tmp_path / "kube-scheduler.key")
+    with ExitStack() as stack, closing(tls.connect(served.port, "kube-scheduler")) as old:
+        assert prioritized(old) == 200
+        for number in range(2 * REQUESTS.total):
+            source = ("127.0.0.1" if number % 2 else f"127.0.1.{number % 200 + 1}", 0)
+            opened = socket.create_connection(("127.0.0.1", served.port), timeout=60, source_address=source)
+            stack.enter_context(opened).sendall(b"\x16")
+        assert tls.ask(served.port, "kube-scheduler") == 200, "a new scheduler"
+        assert prioritized(old) == 200, "the one before, on its connection"
+        assert served.ask("GET", "/livez") == (200, "ok")
 
-    def connect() -> socket.socket:
-        return socket.create_connection(("127.0.0.1", served.port), timeout=10)
 
-    with trusted.wrap_socket(connect(), server_hostname="localhost") as scheduler:
-        with connect() as silent:
-            assert silent.recv(1) == b""
-        with context.wrap_socket(connect(), server_hostname="localhost") as stranger:
-            assert stranger.recv(1) == b""
-        # Much longer than a stranger's: its idle connection is kept.
-        scheduler.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert scheduler.recv(100).startswith(b"HTTP/1.1 200")
+def test_a_scheduler_that_drips_is_late(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fast_lane, "REQUESTS", Limits(total=10, per_peer=10, request_s=2.0, idle_s=3600.0))
+    served = serve()
+    head = b"POST /prioritize HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", served.port), timeout=60) as connection:
+        connection.sendall(head)
+        deadline_s = time.monotonic() + 60
+        with suppress(OSError):
+            while time.monotonic() < deadline_s:
+                connection.sendall(b" ")
+                time.sleep(0.1)
+        assert time.monotonic() < deadline_s
+    text = served.ask("GET", "/metrics")[1]
+    assert 'surgekit_server_connections_ended_total{port="requests",reason="late"} 1.0' in text

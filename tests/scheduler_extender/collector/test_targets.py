@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scheduler_extender.collector import Asked, Target, targets
 from scheduler_extender.collector.target import coverage_query, decide, load_query
-from surgekit.prometheus import Labels, NoAnswer, QueryFailed
+from surgekit.prometheus import Labels, NoAnswer, QueryFailed, Round
 
 WINDOW_S, STEP_S = 60.0, 15.0
 
@@ -49,7 +49,7 @@ def asked(function: str = "web", headroom: float = 1.0, query: str | None = None
 
 
 def one(prometheus: FakePrometheus, headroom: float = 1.0, query: str | None = None) -> Target | str:
-    return targets(prometheus, [asked("web", headroom, query)], 1000.0, STEP_S)["shop/web"]
+    return targets(Round(prometheus, 1000.0), [asked("web", headroom, query)], STEP_S)["shop/web"]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_target(measured: float, headroom: float, concurrency: int) -> None:
 def test_a_thousand_functions_cost_as_many_queries_as_one() -> None:
     names = [f"f{i}" for i in range(1000)]
     prometheus = serving(dict.fromkeys(names, 2.5))
-    found = targets(prometheus, [asked(name) for name in names], 1000.0, STEP_S)
+    found = targets(Round(prometheus, 1000.0), [asked(name) for name in names], STEP_S)
     assert set(found.values()) == {Target(3, 2.5, 1.0, WINDOW_S)}
     assert len(found) == 1000
     assert len(prometheus.asked) == 2
@@ -92,7 +92,7 @@ def test_a_window_covered_in_part_is_a_reason(steps: float, enough: bool) -> Non
 
 def test_a_query_of_ones_own() -> None:
     text = 'max_over_time(mine{ns="$namespace",f="$function"}[$window])'
-    filled = 'max_over_time(mine{ns="shop",f="web"}[60000ms])'
+    filled = 'max_over_time(mine{f="web",namespace="shop",ns="shop"}[1m])'
     prometheus = FakePrometheus({filled: {frozenset({("any", "label")}): 7.0}})
     assert one(prometheus, query=text) == Target(7, 7.0, 1.0, WINDOW_S)
     assert prometheus.asked == [filled]
@@ -101,27 +101,27 @@ def test_a_query_of_ones_own() -> None:
 @pytest.mark.parametrize("count", [0, 2])
 def test_a_query_of_ones_own_gives_one_series(count: int) -> None:
     series = {frozenset({("pod", str(i))}): 1.0 for i in range(count)}
-    prometheus = FakePrometheus({"mine": series})
+    prometheus = FakePrometheus({'mine{namespace="shop"}': series})
     assert one(prometheus, query="mine") == f"collector.query gives {count} series with a value, not one"
 
 
 @pytest.mark.parametrize("value", [-1.0, 1e7, math.nan, math.inf])
 def test_a_number_that_cannot_be_a_concurrency_is_a_reason(value: float) -> None:
-    found = one(FakePrometheus({"mine": {frozenset(): value}}), query="mine")
+    found = one(FakePrometheus({'mine{namespace="shop"}': {frozenset(): value}}), query="mine")
     assert found == f"a concurrency of {value!r} cannot be"
 
 
 def test_a_prometheus_that_is_silent_is_asked_three_times_a_round() -> None:
-    silent = FakePrometheus({f"q{i}": NoAnswer("no answer") for i in range(9)})
-    found = targets(silent, [asked(f"f{i}", query=f"q{i}") for i in range(9)], 1000.0, STEP_S)
+    silent = FakePrometheus({f'q{i}{{namespace="shop"}}': NoAnswer("no answer") for i in range(9)})
+    found = targets(Round(silent, 1000.0), [asked(f"f{i}", query=f"q{i}") for i in range(9)], STEP_S)
     assert set(found.values()) == {"no answer"}
     assert len(silent.asked) == 3
 
 
 def test_a_refused_query_is_its_functions_reason_only() -> None:
     prometheus = serving({"web": 1.0})
-    prometheus.answers = {**prometheus.answers, "bad": QueryFailed("refused")}
-    found = targets(prometheus, [asked(), asked("other", query="bad")], 1000.0, STEP_S)
+    prometheus.answers = {**prometheus.answers, 'bad{namespace="shop"}': QueryFailed("refused")}
+    found = targets(Round(prometheus, 1000.0), [asked(), asked("other", query="bad")], STEP_S)
     assert found == {"shop/web": Target(1, 1.0, 1.0, WINDOW_S), "shop/other": "refused"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from scheduler_extender.combofunc.answer import at_once
 from scheduler_extender.combofunc.decision import Decision, decide
 from scheduler_extender.combofunc.settings import Settings
 from scheduler_extender.combofunc.spec import ComboFunc, read
@@ -42,6 +43,7 @@ class FunctionInWorld:
     def __init__(self, world: World, planner: Planner = planning.plan, **settings: Any) -> None:
         self.world, self.planner, self.settings = world, planner, Settings(**settings)
         self.obj = combofunc(0)
+        self.measured: Mapping[str, float] = {}
         self.restart()
 
     def restart(self) -> None:
@@ -52,7 +54,8 @@ class FunctionInWorld:
             settings.default_tau_create_s, settings.default_tau_resize_s, settings.default_image_pull_s,
             settings.creation_limit_s, read_node, read_pod, read_speed,
         )  # fmt: skip
-        self.table = PodTable(frozenset({"ComboFunc"}))
+        self.table = PodTable()
+        self.cluster.put_owner("shop", "function", 0.0)
         self.watch()
 
     def watch(self) -> None:
@@ -77,7 +80,7 @@ class FunctionInWorld:
 
     @property
     def pods(self) -> list[FunctionPod]:
-        return self.table.of("function")
+        return self.table.of("shop", "function")
 
     @property
     def ready(self) -> int:
@@ -100,8 +103,8 @@ class FunctionInWorld:
         if function.replicas is not None:
             target = sum(s.concurrency * function.replicas.get(s.name, 0) for s in function.sizes)
         decision = decide(
-            function, target, self.pods, self.memory, self.cluster, self.planner, self.settings,
-            self.world.now_s,
+            function, target, self.pods, self.memory, self.cluster, at_once(self.planner), self.settings,
+            self.world.now_s, self.measured,
         )  # fmt: skip
         self.memory = decision.memory
         for action in decision.actions:

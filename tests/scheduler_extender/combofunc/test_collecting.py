@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
 
@@ -57,3 +58,39 @@ def test_only_the_leader_asks() -> None:
     there = collecting(Says(1.0), False, changed)
     there._collect()
     assert changed == []
+
+
+class Hangs(Says):
+    """For queries of one metric, until released."""
+
+    def __init__(self) -> None:
+        super().__init__(2.0)
+        self.release, self.hung = threading.Event(), threading.Event()
+
+    def values(self, query: str, at_s: float) -> Mapping[Labels, float]:
+        if "slow" in query:
+            self.hung.set()
+            assert self.release.wait(90)
+        return super().values(query, at_s)
+
+
+def test_a_slow_query_of_one_namespace_holds_up_nobody_else() -> None:
+    functions = {}
+    for namespace, query in (("noisy", "slow"), ("quiet", "sum(x)")):
+        obj = combofunc(None, targetFrom="Collector", collector={"query": query})
+        obj["metadata"] |= {"namespace": namespace, "uid": namespace}
+        functions[namespace] = read(obj)
+    prometheus, changed = Hangs(), list[str]()
+    there = Collecting(Settings(), prometheus, lambda: True, lambda: functions, changed.append)
+    try:
+        for _ in range(3):
+            there._collect()
+            assert prometheus.hung.wait(90)
+        deadline_s = time.monotonic() + 90
+        while there.target(functions["quiet"]) != 2:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.005)
+        assert there.target(functions["noisy"]) == "Prometheus has not been asked yet"
+    finally:
+        prometheus.release.set()
+        there.stop()

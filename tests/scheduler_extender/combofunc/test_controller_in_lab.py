@@ -9,6 +9,7 @@ import pytest
 from kwok import parts
 from kwok.binaries import Binaries
 from kwok.lab import NODE_MODEL
+from kwok.node_model_resize_status import MEMORY_IN_USE
 from kwok.pods import pod
 from scheduler_extender.function_pods import marks
 from surgekit.cli.explain_combofunc import explain_combofunc
@@ -248,3 +249,34 @@ def test_deleted_its_pods_go_with_it(running: Running) -> None:
     running.kube.delete(f"{GROUP}/namespaces/{shop}/combofuncs/gone")
     # The garbage collector looks for new kinds every 30 s, and tries again later where it lacks one.
     lab.wait_for(lambda: not running.pods(shop), "no pods", 120)
+
+
+def limits(pod: Json) -> tuple[str, str]:
+    """cpu and memory that its container really has."""
+    of = pod["status"]["containerStatuses"][0]["resources"]["limits"]
+    return of["cpu"], of["memory"]
+
+
+def test_kept_warm_with_memory_in_use(running: Running) -> None:
+    """The node model answers as a kubelet: nothing of a resize below the use is carried out, cpu included."""
+    shop = running.namespace()
+    using = template()
+    using["metadata"] = {"annotations": {MEMORY_IN_USE: "1500Mi"}}
+    running.function(shop, "video", 8, template=using, keepWarm="1h")
+    running.wait_settled(shop, "video", 8)
+    (before,) = running.pods(shop)
+    running.patch(shop, "video", {"targetConcurrency": 1})
+    running.lab.wait_for(
+        lambda: limits(running.pods(shop)[0]) == ("500m", "2Gi"), "less cpu and the same memory", 90
+    )
+    running.wait_settled(shop, "video", 1, 90)
+    running.lab.wait_for(
+        lambda: running.condition(shop, "video", "Resized").get("reason") == "MemoryInUse", "said", 90
+    )
+    running.wait_event(shop, "MemoryInUse", "memory in use is not taken away")
+    running.patch(shop, "video", {"targetConcurrency": 8})
+    running.wait_settled(shop, "video", 8, 90)
+    (after,) = running.pods(shop)
+    assert after["metadata"]["uid"] == before["metadata"]["uid"], "it grew where it was; no other was created"
+    assert limits(after) == ("2", "2Gi")
+    assert running.condition(shop, "video", "Resized")["reason"] == "Resized"

@@ -11,27 +11,18 @@ from scheduler_extender.combofunc.functions import ComboFuncs
 from scheduler_extender.combofunc.metrics import ComboFuncMetrics
 from scheduler_extender.combofunc.settings import Settings
 from scheduler_extender.combofunc.spec import ComboFunc
-from scheduler_extender.function_pods.actions import Create, Drain, Release
+from scheduler_extender.function_pods.actions import Create, Drain, Mark, Release
 from scheduler_extender.function_pods.actuator import Done, carry_out
 from scheduler_extender.function_pods.cluster import Cluster
 from scheduler_extender.function_pods.loop import Work
 from scheduler_extender.function_pods.pod_table import PodTable
-from scheduler_extender.planner import planning
 from scheduler_extender.sources import read_node, read_pod, read_speed
-from surgekit.events import Events
 from tests.scheduler_extender.combofunc.function_in_world import SIZES, combofunc
+from tests.scheduler_extender.combofunc.immediate_desk import AtOnce, Told
 from tests.scheduler_extender.function_pods.world import World, node
 
 Json = dict[str, Any]
 UID = "function"
-
-
-class Told(Events):
-    def __init__(self) -> None:
-        self.told: list[tuple[str, str]] = []
-
-    def post(self, metadata: Json, reason: str, note: str, type_: str = "Normal") -> None:
-        self.told.append((reason, note))
 
 
 class Seen:
@@ -42,13 +33,14 @@ class Seen:
         self.cluster = Cluster(1.0, 0.1, 2.0, 120.0, read_node, read_pod, read_speed)
         for at in self.world.nodes.values():
             self.cluster.put_node(at)
-        self.pods = PodTable(frozenset({"ComboFunc"}))
+        self.pods = PodTable()
         self.events, self.collected = Told(), dict[str, int | str]()
         self.functions = ComboFuncs(
-            self.cluster, self.pods, Settings(), ComboFuncMetrics(lambda: True), planning.plan,
-            self._target, self.events,
+            self.cluster, self.pods, Settings(), ComboFuncMetrics(lambda: True), AtOnce(), self._target,
+            self.events,
         )  # fmt: skip
         self.functions.objects[UID] = obj
+        self.cluster.put_owner("shop", UID, 0.0)
 
     def _target(self, function: ComboFunc) -> int | str:
         return self.collected.get(function.name, "not asked yet")
@@ -167,6 +159,49 @@ def test_another_target_does_not_wait_for_a_back_off() -> None:
     seen.functions.came_of(UID, [Done(create, failure="create p: exceeded quota", refused=True)], "")
     seen.functions.objects[UID]["spec"]["targetConcurrency"] = 1
     assert seen.look().actions
+
+
+LONG = "9" * 5000  # int() refuses it
+
+
+def test_a_mark_that_cannot_be_read_is_put_right_and_nothing_is_created_for_it() -> None:
+    seen = Seen(combofunc(8))
+    seen.look()
+    seen.pass_time(3)
+    seen.look()
+    (pod,) = seen.world.pods.values()
+    pod["metadata"]["annotations"]["surgekit.dev/concurrency"] = LONG
+    pod["metadata"]["resourceVersion"] = "900"
+    seen.pods.put(pod)
+    seen.functions.reset()  # another replica leads, and has never read the pod
+    assert [type(action) for action in seen.look().actions] == [Mark]
+    assert pod["metadata"]["annotations"]["surgekit.dev/concurrency"] == "8"
+
+
+def test_while_a_pod_of_it_cannot_be_read_nothing_is_created_or_removed() -> None:
+    seen = Seen(combofunc(16))
+    seen.look()
+    seen.pass_time(3)
+    seen.look()
+    bad = min(seen.world.pods.values(), key=lambda pod: str(pod["metadata"]["name"]))
+    seen.pods.keep_only(set())  # a replica that starts
+    for pod in seen.world.pods.values():
+        seen.pods.put_unread(pod) if pod is bad else seen.pods.put(pod)
+    seen.functions.reset()
+    for target in (16, 40, 0):
+        seen.functions.objects[UID]["spec"]["targetConcurrency"] = target
+        seen.world.now_s += 60
+        assert seen.look().actions == ()
+        assert seen.condition("Planned") == ("False", "PodsUnreadable")
+        assert seen.condition("Ready")[1] == "Failing"
+    message = next(c["message"] for c in seen.status["conditions"] if c["type"] == "Planned")
+    assert f"1 of its pods cannot be read ({bad['metadata']['name']}); pods stay as they are" in message
+    bad["metadata"]["resourceVersion"] = "900"
+    seen.pods.put(bad)
+    seen.functions.objects[UID]["spec"]["targetConcurrency"] = 40
+    seen.world.now_s += 60
+    assert Create in [type(action) for action in seen.look().actions]
+    assert seen.condition("Planned") == ("True", "Planned")
 
 
 def test_a_spec_that_cannot_be_read_lets_gates_go_and_nothing_else() -> None:
@@ -289,3 +324,22 @@ def test_who_wants_nothing_any_more_is_not_short(change: Json) -> None:
     again = seen.functions.look("other", seen.world.now_s + 60)
     assert again is not None
     assert again.concerns_all, "short anew"
+
+
+def test_memory_that_is_kept_is_said_once() -> None:
+    seen = Seen(combofunc(8))
+    seen.look()
+    seen.pass_time(3)
+    seen.look()
+    assert seen.condition("Resized") == ("True", "Resized")
+    (name,) = seen.world.pods
+    seen.world.memory_in_use[name] = 1.5 * 2**30
+    seen.functions.objects[UID]["spec"] = combofunc(1, keepWarm="10m")["spec"]
+    for _ in range(6):
+        seen.look()
+        seen.pass_time(1)
+    assert seen.condition("Resized") == ("False", "MemoryInUse")
+    assert seen.condition("Ready") == ("True", "Ready")
+    told = [note for reason, note in seen.events.told if reason == "MemoryInUse"]
+    assert len(told) == 1
+    assert f"{name} (small) on node-" in told[0]

@@ -57,7 +57,7 @@ BY_HAND: dict[str, Any] = {
 def test_what_is_read() -> None:
     function = read(combofunc())
     assert (function.key, function.uid, function.generation) == ("shop/f", "u-1", 3)
-    assert function.path == "/apis/surgekit.dev/v1alpha1/namespaces/shop/combofuncs/f"
+    assert function.status_path == "/apis/surgekit.dev/v1alpha1/namespaces/shop/combofuncs/f/status"
     assert function.selector == "surgekit.dev/combofunc=f"
     assert function.sizes == (Size("small", 500, 128 * 2**20, 1), Size("large", 2000, 3 * 2**29, 8))
     assert (function.target, function.replicas, function.container) == (20, None, "c")
@@ -129,6 +129,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
             "surgekit.dev/template",
         )
     ),
+    *(
+        (
+            {"template": TEMPLATE | {"metadata": {"annotations": {annotation: "x"}}}},
+            "spec.template.metadata.annotations",
+        )
+        for annotation in ("surgekit.dev/planned-node", "surgekit.dev/draining-since")
+    ),
+    (pod(schedulingGates=[{"name": "surgekit.dev/placement"}]), "spec.template.spec.schedulingGates"),
     ({"container": "other"}, "spec.container"),
     ({"container": ""}, "spec.container"),
     *(

@@ -114,7 +114,7 @@ def test_a_spec_that_cannot_be_read_leaves_the_rest_of_the_status() -> None:
     patch = status.invalid_status(obj, SpecError(("spec.sizes: must be",)), 2000.0)
     assert set(patch) == {"observedGeneration", "conditions"}
     assert {(c["status"], c["reason"]) for c in patch["conditions"]} == {("False", "InvalidSpec")}
-    assert [c["type"] for c in patch["conditions"]] == ["TargetKnown", "SizesUsable", "Planned", "Ready"]
+    assert [c["type"] for c in patch["conditions"]] == list(status.REASONS)
     assert patch["conditions"][0]["message"] == "spec.sizes: must be; pods stay as they are"
 
 
@@ -159,6 +159,7 @@ CASES = [
     (status.planned(FUNCTION, plan(), rolling=True), True, "Planned", "create 2"),
     (status.planned(FUNCTION, None), False, "NoTarget", "pods stay"),
     (status.planned(PAUSED, plan()), False, "Paused", "spec.paused is true; pods stay"),
+    (status.planned(FUNCTION, None, held="1 of 3"), False, "PodsUnreadable", "1 of 3; pods stay"),
     (
         status.planned(FUNCTION, plan(), failure="ZeroDivisionError"),
         False,
@@ -176,6 +177,9 @@ CASES = [
     (status.ready(SHADOW, plan(), 3), False, "Shadow", "3 of 20"),
     (status.ready(PAUSED, plan(), 3), False, "Paused", "3 of 20"),
     (status.ready(FUNCTION, None, 3), None, "NoTarget", "concurrency 3"),
+    (status.resized(""), True, "Resized", "no pod keeps"),
+    (status.resized("one keeps it"), False, "MemoryInUse", "one keeps it"),
+    (status.ready(FUNCTION, None, 3, failure="1 of 3"), None, "Failing", "concurrency 3; 1 of 3"),
 ]
 
 

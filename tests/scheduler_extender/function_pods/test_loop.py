@@ -79,6 +79,22 @@ def test_only_what_changed_is_looked_at_and_only_while_acting(loop: Loop) -> Non
     assert kind.looks[2:] == ["b"]
 
 
+def test_what_was_waited_for_is_looked_at_in_the_next_round(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan that is there does not wait for the distance that events are kept at."""
+    monkeypatch.setattr("scheduler_extender.function_pods.loop._SPACING_S", 3600.0)
+    kind = Kind()
+    loop.know("a", kind)
+    until(loop, lambda: kind.looks == ["a"])
+    loop.touch("a")
+    loop.round(True)
+    assert kind.looks == ["a"]
+    loop.hasten("a")
+    loop.round(True)
+    assert kind.looks == ["a", "a"]
+
+
 def test_news_do_not_wait_until_all_were_looked_at(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scheduler_extender.function_pods.loop._ROUND_S", 0.0)
     kind = Kind()

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from scheduler_extender.function_pods.actions import Mark, Resize
+from scheduler_extender.function_pods.memory_in_use import Refused, least_memory, noting, until_s
 from scheduler_extender.function_pods.pod import FunctionPod, Resizing, read
 from scheduler_extender.function_pods.resize_steps import become
 from scheduler_extender.function_pods.resources import amounts_of, includes, of_size, resize_patch, written
 from scheduler_extender.planner.model import Size
 
 Json = dict[str, Any]
+MEMORY = (("requests", "memory"), ("limits", "memory"))
 SMALL, LARGE = Size("small", 500, 512 * 2**20, 2), Size("large", 2000, 2**31, 8)
 
 
@@ -109,7 +112,62 @@ def marked(asked: Size, has: Size, size: Size) -> FunctionPod:
     ],
 )
 def test_the_order_of_marks_and_resizes(before: FunctionPod, to: Size, step: object) -> None:
-    assert become(before, to, "app") == step
+    assert become(before, to, "app", 0.0) == step
+
+
+@pytest.mark.parametrize("least_bytes", [SMALL.memory_bytes + 1.0, float("inf")])
+def test_memory_in_use_stays_while_the_cpu_shrinks(least_bytes: float) -> None:
+    memory = {key: float(LARGE.memory_bytes) for key in MEMORY}
+    cpu_alone = {"app": {**of_size(SMALL, "app")["app"], **memory}}
+    asked = become(marked(LARGE, LARGE, SMALL), SMALL, "app", least_bytes)
+    assert asked == Resize("video-1", "u1", cpu_alone)
+    # Asked for before it was known, and refused: the memory is taken back.
+    assert become(marked(SMALL, LARGE, SMALL), SMALL, "app", least_bytes) == asked
+    assert become(marked(LARGE, SMALL, SMALL), LARGE, "app", least_bytes) is None, "growing is no matter"
+
+
+def test_a_kubelet_that_cannot_take_memory_away() -> None:
+    """In the words of kubelet 1.36.3 (kuberuntime_manager.go)."""
+    said = (
+        "cannot decrease memory limits: [attempting to set pod memory limit (67108864) below current usage "
+        '(94556160), attempting to set container "app" memory limit (67108864) below current usage '
+        "(94556160)]"
+    )
+
+    def seen(message: str | None, generation: int = 2) -> FunctionPod:
+        error = condition("PodResizeInProgress", "Error", message=message, observedGeneration=generation)
+        return read(pod(SMALL, LARGE, conditions=[error]))
+
+    refused = seen(said)
+    assert (refused.resizing, refused.memory_used_bytes) == (Resizing.MEMORY_IN_USE, 94556160)
+    assert seen(said, 1).resizing is Resizing.IN_PROGRESS, "another was asked for meanwhile"
+    assert seen("the runtime is down").resizing is Resizing.FAILING
+    assert seen(None).resizing is Resizing.FAILING
+    vague = seen("cannot decrease memory limits: missing pod memory usage")
+    assert (vague.resizing, vague.memory_used_bytes) == (Resizing.MEMORY_IN_USE, 0)
+
+
+def test_memory_is_asked_for_less_and_less_often_and_then_no_more() -> None:
+    one = replace(marked(SMALL, LARGE, SMALL), resizing=Resizing.MEMORY_IN_USE, memory_used_bytes=1000)
+    known: dict[str, Refused] = {}
+    waits = []
+    now_s = 0.0
+    while now_s < float("inf"):
+        known = noting(known, [one], now_s)
+        assert noting(known, [one], now_s) == known, "one refusal is counted once"
+        assert least_memory(known, [one], {}, now_s) == {"u1": pytest.approx(1100.0)}
+        waits.append(until_s(known, now_s) - now_s)
+        now_s = known["u1"].until_s
+        assert least_memory(known, [one], {}, now_s) == {}
+    assert waits == [300.0, 600.0, 1200.0, 2400.0, float("inf")]
+    assert noting(known, [], 0.0) == {}
+
+
+def test_measured_use_counts_before_a_kubelet_refuses() -> None:
+    one = marked(LARGE, LARGE, LARGE)
+    assert least_memory({}, [one], {"video-1": 500.0, "other": 9.0}, 0.0) == {"u1": pytest.approx(550.0)}
+    refused = {"u1": Refused(800.0, 10.0, 1)}
+    assert least_memory(refused, [one], {"video-1": 500.0}, 5.0) == {"u1": 800.0}
 
 
 def test_amounts_are_equal_however_written() -> None:

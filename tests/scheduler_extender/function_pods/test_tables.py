@@ -24,6 +24,7 @@ def owned(name: str = "p", uid: str = "u", version: int = 1, owner: str = "f", *
     return {
         "metadata": {
             "name": name,
+            "namespace": "shop",
             "uid": uid,
             "resourceVersion": str(version),
             "ownerReferences": [reference],
@@ -35,14 +36,14 @@ def owned(name: str = "p", uid: str = "u", version: int = 1, owner: str = "f", *
 
 
 def table() -> PodTable:
-    return PodTable(frozenset({"ComboFunc"}))
+    return PodTable()
 
 
 def test_news_that_is_older_than_an_own_write_is_passed_over() -> None:
     pods = table()
     assert pods.put(owned(version=5, **{"surgekit.dev/size": "large"})) == "f"
     assert pods.put(owned(version=4, **{"surgekit.dev/size": "small"})) == ""
-    assert [pod.size for pod in pods.of("f")] == ["large"]
+    assert [pod.size for pod in pods.of("shop", "f")] == ["large"]
 
 
 def test_a_pod_we_deleted_does_not_come_back_by_old_news() -> None:
@@ -50,7 +51,7 @@ def test_a_pod_we_deleted_does_not_come_back_by_old_news() -> None:
     pods.put(owned(version=5))
     assert pods.drop("u", seen=False) == "f"
     assert pods.put(owned(version=6)) == ""
-    assert pods.of("f") == []
+    assert pods.of("shop", "f") == []
     pods.drop("u", seen=True)  # the watch has told: nothing to remember any more
     assert pods.put(owned(version=7)) == "f"
 
@@ -74,13 +75,38 @@ def test_a_whole_list_takes_away_what_is_not_in_it() -> None:
     pods.put(owned("a", "ua"))
     pods.put(owned("b", "ub", owner="g"))
     assert pods.keep_only({"ua"}) == {"g"}
-    assert ([p.name for p in pods.of("f")], pods.of("g")) == (["a"], [])
+    assert ([p.name for p in pods.of("shop", "f")], pods.of("shop", "g")) == (["a"], [])
+
+
+def test_pods_elsewhere_that_name_an_owner_are_not_its_pods() -> None:
+    """Owner references are written by whoever makes a pod."""
+    pods, elsewhere = table(), owned(uid="forged")
+    elsewhere["metadata"]["namespace"] = "tenant-b"
+    pods.put(owned())
+    pods.put(elsewhere)
+    assert [pod.uid for pod in pods.of("shop", "f")] == ["u"]
+    elsewhere["metadata"]["uid"] = "unread"
+    pods.put_unread(elsewhere)
+    assert pods.unread("shop", "f") == []
+
+
+def test_a_pod_that_cannot_be_read_is_there_until_it_is_gone_or_can_be() -> None:
+    pods = table()
+    pods.put(owned("a", "ua", 1, "f", **{"surgekit.dev/size": "small"}))
+    assert pods.put_unread(owned("a", "ua", version=2)) == "f"
+    assert pods.put_unread(owned("b", "ub")) == "f"
+    assert (pods.unread("shop", "f"), [pod.size for pod in pods.of("shop", "f")]) == (["a", "b"], ["small"])
+    assert pods.put(owned("a", "ua", 3, "f", **{"surgekit.dev/size": "small"})) == "f"
+    assert pods.unread("shop", "f") == ["b"]
+    assert pods.keep_only({"ua"}) == {"f"}
+    assert pods.unread("shop", "f") == []
 
 
 def cluster() -> Cluster:
     found = Cluster(1.0, 0.1, 2.0, 120.0, read_node, read_pod, read_speed)
     found.put_node(node("n1"))
     found.put_node(node("n2", unschedulable=True))
+    found.put_owner("shop", "f", 0.0)
     return found
 
 
@@ -88,7 +114,7 @@ def planned(uid: str, where: str, bound: str = "", tried: bool = False) -> Json:
     conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}] if tried else []
     requests = {"cpu": "2", "memory": "1Gi"}
     return {
-        "metadata": {"uid": uid, "annotations": {"surgekit.dev/planned-node": where}},
+        "metadata": owned(uid=uid)["metadata"] | {"annotations": {"surgekit.dev/planned-node": where}},
         "spec": {"nodeName": bound, "containers": [{"name": "app", "resources": {"requests": requests}}]},
         "status": {"phase": "Pending", "conditions": conditions},
     }
@@ -104,6 +130,43 @@ def test_a_planned_pod_takes_room_on_its_node_until_it_is_somewhere() -> None:
     assert there.room("n1") == Room(8000, 16 * GIB, 110)
     there.drop_pod("a")
     assert there.room("n2") == Room(8000, 16 * GIB, 110)
+
+
+def test_anybodys_pod_with_our_mark_takes_no_room() -> None:
+    """80 of them would leave room for no function at all."""
+    there, empty = cluster(), Room(8000, 16 * GIB, 110)
+    nobodys, forged, elsewhere = planned("a", "n1"), planned("b", "n1"), planned("c", "n1")
+    del nobodys["metadata"]["ownerReferences"]
+    forged["metadata"]["ownerReferences"][0]["uid"] = "no such function"
+    elsewhere["metadata"]["namespace"] = "tenant-b"
+    others = planned("d", "n1")
+    others["metadata"]["ownerReferences"][0]["apiVersion"] = "apps/v1"
+    for pod in (nobodys, forged, elsewhere, others):
+        there.put_pod(pod, 0.0)
+        assert there.room("n1") == empty
+    forged["spec"]["nodeName"] = "n1"  # where it runs it takes room, whoever made it
+    there.put_pod(forged, 1.0)
+    assert there.room("n1") == Room(6000, 15 * GIB, 109)
+
+
+def test_planned_pods_count_from_when_their_owner_is_known() -> None:
+    """The watches of pods and of owners tell in any order."""
+    there, empty = cluster(), Room(8000, 16 * GIB, 110)
+    pod = planned("a", "n1")
+    pod["metadata"]["ownerReferences"][0]["uid"] = "later"
+    there.put_pod(pod, 0.0)
+    assert (there.room("n1"), there.pods) == (empty, {"a"})
+    there.put_owner("shop", "later", 1.0)
+    assert there.room("n1") == Room(6000, 15 * GIB, 109)
+    there.put_owner("shop", "later", 2.0)  # told again
+    assert there.room("n1") == Room(6000, 15 * GIB, 109)
+    there.drop_owner("later")
+    assert there.room("n1") == empty
+    there.put_owner("shop", "later", 3.0)
+    there.drop_pod("a")
+    assert (there.room("n1"), there.pods) == (empty, set())
+    there.put_owner("shop", "later", 4.0)
+    assert there.room("n1") == empty
 
 
 def test_what_is_about_to_be_created_takes_room_until_it_is_told_of() -> None:

@@ -38,6 +38,9 @@ class World(Kube):
         self.pods: dict[str, Json] = {}
         self.now_s = 1_000_000.0
         self.lose_answers = self.lose_requests = 0
+        self.memory_in_use: dict[str, float] = {}  # bytes by pod; a kubelet does not take them away
+        self.refusals: list[tuple[str, float]] = []  # pod and time
+        self._failed: set[str] = set()  # uids of pods whose resize was granted in vain
         self.calls: list[str] = []
         self._version = 0
         self._tau_create_s, self._tau_resize_s = tau_create_s, tau_resize_s
@@ -132,6 +135,7 @@ class World(Kube):
                 container.setdefault("resources", {}).setdefault(part, {}).update(amounts)
         pod["metadata"]["generation"] += 1
         self._until_s.pop(pod["metadata"]["uid"], None)
+        self._failed.discard(pod["metadata"]["uid"])
 
     # --- the scheduler and the kubelets ---
 
@@ -187,12 +191,16 @@ class World(Kube):
         asked = {c["name"]: c["resources"] for c in pod["spec"]["containers"]}
         if all(asked[c["name"]] == c["resources"] for c in pod["status"]["containerStatuses"]):
             self._drop_condition(pod, "PodResizePending")
+            self._drop_condition(pod, "PodResizeInProgress")
             return
         uid, name = pod["metadata"]["uid"], pod["spec"]["nodeName"]
         cpu, memory = _of(pod["spec"]["containers"])
         allocatable = self.nodes[name]["status"]["allocatable"]
         if cpu > parse(allocatable["cpu"]) * 1000 or memory > parse(allocatable["memory"]):
             self._pending(pod, "Infeasible")
+        elif uid in self._failed:
+            if not self._uses(pod):
+                self._failed.discard(uid)
         elif uid not in self._until_s:
             if self._fits(name, (cpu, memory), without=uid):
                 self._drop_condition(pod, "PodResizePending")
@@ -201,9 +209,29 @@ class World(Kube):
                 self._pending(pod, "Deferred")
         elif self.now_s >= self._until_s[uid]:
             del self._until_s[uid]
+            if used := self._uses(pod):
+                self._fail(pod, used)
+                return
             for status in pod["status"]["containerStatuses"]:
                 status["resources"] = copy.deepcopy(asked[status["name"]])
             self._changed(pod)
+
+    def _uses(self, pod: Json) -> float:
+        """More than it is to have, where that is less than it has; else 0."""
+        used = self.memory_in_use.get(pod["metadata"]["name"], 0.0)
+        wanted, had = _of(pod["spec"]["containers"])[1], _of(pod["status"]["containerStatuses"])[1]
+        return used if wanted < had and used >= wanted else 0.0
+
+    def _fail(self, pod: Json, used: float) -> None:
+        self._failed.add(pod["metadata"]["uid"])
+        self.refusals.append((pod["metadata"]["name"], self.now_s))
+        _set_condition(pod, "PodResizeInProgress", "True", "Error", self._stamp())
+        pod["status"]["conditions"][-1] |= {
+            "observedGeneration": pod["metadata"]["generation"],
+            "message": "cannot decrease memory limits: attempting to set pod memory limit (1) below current "
+            f"usage ({used:.0f})",
+        }
+        self._changed(pod)
 
     def _pending(self, pod: Json, reason: str) -> None:
         there = [c for c in pod["status"]["conditions"] if c["type"] == "PodResizePending"]
@@ -229,7 +257,8 @@ class World(Kube):
         there = [
             # A resize that has begun has its room.
             p["spec"]["containers"]
-            if p["metadata"]["uid"] in self._until_s and "deletionTimestamp" not in p["metadata"]
+            if p["metadata"]["uid"] in {*self._until_s, *self._failed}
+            and "deletionTimestamp" not in p["metadata"]
             else p["status"].get("containerStatuses") or p["spec"]["containers"]
             for p in self.pods.values()
             if p["spec"].get("nodeName") == name and p["metadata"]["uid"] != without

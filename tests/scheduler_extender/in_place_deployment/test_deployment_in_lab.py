@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kwok.binaries import Binaries
+from kwok.node_model_resize_status import MEMORY_IN_USE
 from tests.scheduler_extender.combofunc import lab_with_controller
 from tests.scheduler_extender.combofunc.lab_with_controller import GROUP, Json, Running, template
 
@@ -112,3 +113,27 @@ def test_a_resize_deferred_for_too_long_replaces_the_pod(running: Running) -> No
     running.lab.wait_for(lambda: len(running.pods(shop)) == 2, "the old one to be gone")
     assert {pod["spec"]["nodeName"] for pod in running.pods(shop)} == {tight, roomy}
     assert len(uids(running, shop) & before) == 1, "the other grew where it was"
+
+
+def test_memory_in_use_is_kept_while_the_cpu_shrinks(running: Running) -> None:
+    def with_memory(cpu: str, memory: str) -> Json:
+        amounts = {"cpu": cpu, "memory": memory}
+        of = template(resources={"requests": amounts, "limits": amounts})
+        return of | {"metadata": {"annotations": {MEMORY_IN_USE: "700Mi"}}}
+
+    def limits() -> list[tuple[str, str]]:
+        of = [p["status"]["containerStatuses"][0]["resources"]["limits"] for p in running.pods(shop)]
+        return [(amounts["cpu"], amounts["memory"]) for amounts in of]
+
+    shop = deploy(running, "use", 2, with_memory("1", "1Gi"))
+    before = uids(running, shop)
+    running.patch(shop, "use", {"template": with_memory("500m", "512Mi")}, KIND)
+    running.lab.wait_for(lambda: limits() == [("500m", "1Gi")] * 2, "less cpu and the same memory", 90)
+    running.lab.wait_for(
+        lambda: running.condition(shop, "use", "Resized", KIND)["reason"] == "MemoryInUse", "said", 90
+    )
+    running.wait_event(shop, "MemoryInUse", "memory in use is not taken away")
+    assert running.condition(shop, "use", "Ready", KIND)["reason"] == "Ready"
+    running.patch(shop, "use", {"template": with_memory("500m", "800Mi")}, KIND)
+    running.lab.wait_for(lambda: limits() == [("500m", "800Mi")] * 2, "as much as is not in use", 90)
+    assert uids(running, shop) == before

@@ -9,6 +9,7 @@ from scheduler_extender.function_pods.actuator import carry_out
 from scheduler_extender.function_pods.pod_table import PodTable
 from scheduler_extender.in_place_deployment.deployments import InPlaceDeployments
 from surgekit.kube import ApiError
+from tests.scheduler_extender.combofunc.immediate_desk import Told
 from tests.scheduler_extender.function_pods.world import World, node
 from tests.scheduler_extender.in_place_deployment.test_rollout import spec_of
 
@@ -31,8 +32,9 @@ class Seen:
     def __init__(self, replicas: int, cpu: str = "8") -> None:
         self.world = Quota([node("node-0", cpu)])
         self.world.now_s = time.time()  # by which failures are timed
-        self.pods = PodTable(frozenset({"InPlaceDeployment"}))
-        self.deployments = InPlaceDeployments(self.pods, 15.0)
+        self.pods = PodTable()
+        self.events = Told()
+        self.deployments = InPlaceDeployments(self.pods, 15.0, self.events)
         self.wants(1, spec_of(replicas))
 
     def wants(self, generation: int, spec: Json) -> None:
@@ -45,6 +47,8 @@ class Seen:
         assert work is not None
         if work.status:
             self.deployments.objects[UID]["status"] = work.status[1]["status"]
+        if work.event:
+            work.event()
         self.deployments.came_of(UID, [carry_out(self.world, "shop", a) for a in work.actions], "")
         return self._said("Ready")
 
@@ -92,6 +96,20 @@ def test_what_the_api_server_refuses_is_said_until_it_does_not() -> None:
     assert web.after(5) == "Ready: 2 of 2 ready, 2 as the template says"
 
 
+def test_while_a_pod_of_it_cannot_be_read_nothing_is_created_or_removed() -> None:
+    web = Seen(2)
+    web.look()
+    web.after(2)
+    bad = next(iter(web.world.pods.values()))
+    web.pods.keep_only(set())  # a replica that starts
+    for pod in web.world.pods.values():
+        web.pods.put_unread(pod) if pod is bad else web.pods.put(pod)
+    before = list(web.world.calls)
+    web.wants(2, spec_of(5, image="app:2"))
+    assert "1 of its pods cannot be read" in web.look()
+    assert web.world.calls == before
+
+
 def test_a_failure_is_forgotten_when_nothing_is_left_to_do() -> None:
     web = Seen(1)
     web.world.lose_answers = 1
@@ -120,3 +138,58 @@ def test_while_paused_nobody_is_said_to_be_replaced() -> None:
     web.wants(3, spec_of(2, cpu="600m") | {"paused": True})
     web.look()
     assert web.resized() == "Deferred: 2 wait for room on their node, which the kubelet tries again"
+
+
+def shrunk(memory: str, **rest: Any) -> Json:
+    amounts = {"cpu": "100m", "memory": memory}
+    spec = spec_of(2, **rest)
+    spec["template"]["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
+    return spec
+
+
+def has(web: Seen) -> list[tuple[str, str]]:
+    limits = [p["status"]["containerStatuses"][0]["resources"]["limits"] for p in web.world.pods.values()]
+    return sorted((of["cpu"], of["memory"]) for of in limits)
+
+
+def test_memory_in_use_is_kept_and_said_and_the_cpu_is_as_the_template_says() -> None:
+    web = Seen(2)
+    web.look()
+    web.after(2)
+    before = set(web.world.pods)
+    using = min(before)
+    web.world.memory_in_use[using] = 200 * 2**20
+    web.wants(2, shrunk("128Mi"))
+    web.look()
+    for _ in range(4):
+        said = web.after(1)
+    assert has(web) == [("100m", "128Mi"), ("100m", "256Mi")]
+    assert said.startswith("Ready: 2 of 2 ready, 1 as the template says")
+    assert web.resized().startswith("MemoryInUse: 1 keep their memory")
+    assert [(reason, using in note) for reason, note in web.events.told] == [("MemoryInUse", True)]
+    calls = len(web.world.calls)
+    for _ in range(20):
+        web.after(10)
+    assert (len(web.world.calls), len(web.events.told)) == (calls, 1), "it is left alone"
+    web.world.memory_in_use.clear()
+    for _ in range(12):
+        web.after(10)
+    assert has(web) == [("100m", "128Mi"), ("100m", "128Mi")]
+    assert web.resized().startswith("Resized")
+    assert set(web.world.pods) == before, "nothing was replaced"
+
+
+def test_more_memory_is_given_although_some_is_in_use() -> None:
+    web = Seen(2)
+    web.look()
+    web.after(2)
+    web.world.memory_in_use[min(web.world.pods)] = 200 * 2**20
+    web.wants(2, shrunk("128Mi"))
+    web.look()
+    for _ in range(4):
+        web.after(1)
+    web.wants(3, shrunk("512Mi"))
+    web.look()
+    web.after(2)
+    assert has(web) == [("100m", "512Mi")] * 2
+    assert web.resized().startswith("Resized")

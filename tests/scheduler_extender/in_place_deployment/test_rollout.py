@@ -34,7 +34,7 @@ class InWorld:
 
     def restart(self) -> None:
         self.overdue = ""
-        self.table = PodTable(frozenset({"InPlaceDeployment"}))
+        self.table = PodTable()
         self.watch()
 
     def watch(self) -> None:
@@ -49,7 +49,7 @@ class InWorld:
 
     @property
     def pods(self) -> list[FunctionPod]:
-        return self.table.of("web")
+        return self.table.of("shop", "web")
 
     def look(self) -> None:
         deployment, now_s = self.deployment, self.world.now_s

@@ -40,7 +40,7 @@ def test_what_is_read() -> None:
     """As fig. 10b has it: no selector, no strategy."""
     read_one = read(deployment(replicas=4))
     assert (read_one.key, read_one.uid, read_one.generation) == ("shop/web", "u-1", 2)
-    assert read_one.path == "/apis/surgekit.dev/v1alpha1/namespaces/shop/inplacedeployments/web"
+    assert read_one.status_path == "/apis/surgekit.dev/v1alpha1/namespaces/shop/inplacedeployments/web/status"
     assert read_one.selector == "surgekit.dev/inplacedeployment=web"
     assert (read_one.replicas, read_one.max_unavailable, read_one.max_surge) == (4, 1, 1)
     assert (read_one.drain_s, read_one.paused) == (30.0, False)
@@ -69,6 +69,8 @@ def test_shares_are_rounded_as_a_deployments_are(
     assert (found.max_unavailable, found.max_surge) == pods
 
 
+OUR_GATE = {"name": "surgekit.dev/placement"}
+
 # Each with the field that must be named. tests/manifests/test_combofuncs.py sends the same to an API server.
 WRONG: list[tuple[dict[str, Any], str]] = [
     *(({"replicas": r}, "spec.replicas") for r in (-1, 1_000_000, "1", 1.5)),
@@ -83,6 +85,17 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     *(
         ({"template": TEMPLATE | {"metadata": {"labels": {label: "x"}}}}, "spec.template.metadata.labels")
         for label in ("surgekit.dev/inplacedeployment", "surgekit.dev/serving", "surgekit.dev/template")
+    ),
+    *(
+        (
+            {"template": TEMPLATE | {"metadata": TEMPLATE["metadata"] | {"annotations": {annotation: "x"}}}},
+            "spec.template.metadata.annotations",
+        )
+        for annotation in ("surgekit.dev/planned-node", "surgekit.dev/draining-since")
+    ),
+    (
+        {"template": TEMPLATE | {"spec": TEMPLATE["spec"] | {"schedulingGates": [OUR_GATE]}}},
+        "spec.template.spec.schedulingGates",
     ),
     ({"selector": {}}, "spec.selector.matchLabels"),
     ({"selector": {"matchLabels": {}}}, "spec.selector.matchLabels"),

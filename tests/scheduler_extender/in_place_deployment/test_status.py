@@ -40,6 +40,8 @@ CASES = [
     (WEB, Counts(4, 4, 2, 2, 1), "", ("True", "Rolling"), ("False", "Deferred")),
     (WEB, Counts(4, 4, 2, 2, 1, 1), "", ("True", "Rolling"), ("False", "Replacing")),
     (WEB, Counts(4, 4, 2, 2, 2, 0, 1), "", ("True", "Rolling"), ("False", "Replacing")),
+    (WEB, Counts(4, 4, 3, keeping=1), "", ("True", "Ready"), ("False", "MemoryInUse")),
+    (WEB, Counts(4, 4, 2, 1, keeping=1), "", ("True", "Rolling"), ("False", "MemoryInUse")),
     (WEB, Counts(0, 0, 0), "pods is forbidden", ("False", "Failing"), ("True", "Resized")),
     (PAUSED, Counts(3, 3, 3), "", ("False", "Paused"), ("True", "Resized")),
 ]

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from kwok.ports import free_ports
 from kwok.processes import Processes
@@ -32,12 +33,18 @@ class World:
     """Pods are told apart by number; each has one address, whatever becomes of it."""
 
     def __init__(
-        self, directory: Path, server: PodServer, pod_port: int, timeout_s: float, model: Model
+        self,
+        directory: Path,
+        server: PodServer,
+        pod_port: int,
+        timeout_s: float,
+        model: Model,
+        **limits: Any,
     ) -> None:
         (port,) = free_ports(1)
         self.settings = Settings(
             directory=directory / "h", listen=f"127.0.0.1:{port}", functions=4, slots=6,
-            gateway_timeout_s=timeout_s, max_connections=500,
+            gateway_timeout_s=timeout_s, max_connections=500, **limits,
         )  # fmt: skip
         self.server, self.generator, self.model = server, Generator(port), model
         self.haproxy = Runtime(self.settings.control)
@@ -107,7 +114,7 @@ class World:
 
 @asynccontextmanager
 async def world(
-    service_s: float = 0.02, timeout_s: float = 10.0, started: bool = True
+    service_s: float = 0.02, timeout_s: float = 10.0, started: bool = True, **limits: Any
 ) -> AsyncIterator[World]:
     loop = asyncio.get_running_loop()
     model = Model("web", 0.0, service_s, 1, 0.0, cpu_cores=1.0, memory_bytes=1 << 20, demand_cv=0.2)
@@ -116,7 +123,7 @@ async def world(
     listener = socket.create_server(("0.0.0.0", 0), backlog=512)  # noqa: S104  # several loopback addresses
     listening = await loop.create_server(server.protocol, sock=listener)
     with tempfile.TemporaryDirectory(prefix="lb") as directory:  # short: a socket's path is at most 107 long
-        made = World(Path(directory), server, listener.getsockname()[1], timeout_s, model)
+        made = World(Path(directory), server, listener.getsockname()[1], timeout_s, model, **limits)
         try:
             await made.start_haproxy()
             yield made

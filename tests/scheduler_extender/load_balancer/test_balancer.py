@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import http.client
+import io
 import random
+import socket
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
 
 import pytest
 import uvloop
@@ -282,8 +286,8 @@ def test_functions_come_and_go_and_backends_change_hands() -> None:
                 assert (await ask(here, f"f{round_ - 1}.shop"))[0] == 404
             many: dict[Function, Sequence[Pod]] = {Function("shop", f"g{i}"): [] for i in range(5)}
             await here.tell({1: 2}, others=many)
-            assert here.balancer.without_backend == 2
-            assert metrics(here)["surgekit_balancer_functions_without_backend"] == 2
+            assert len(here.balancer.without_backend) == 2
+            assert metrics(here)['surgekit_balancer_functions_without_backend{namespace="shop"}'] == 2
 
     run(test)
 
@@ -325,3 +329,55 @@ def test_who_is_not_a_function_is_not_found() -> None:
                 assert (await ask(here, host))[0] == 404
 
     run(test)
+
+
+def test_a_namespace_takes_neither_all_backends_nor_all_connections() -> None:
+    """One tenant has more functions than there are backends, and more requests than it may have under way for
+    one without a pod. The other's functions are there, and answer."""
+
+    async def test() -> None:
+        async with world(timeout_s=60.0, connections_per_namespace=20) as here:
+            greedy = [Function("greedy", f"f{number}") for number in range(10)]
+            here.serve(1)
+            await here.tell({}, greedy[0], others=dict.fromkeys(greedy[1:], ()))
+            assert len(here.balancer.served) == 4, "while nobody else wants them"
+            await here.tell({1: 50}, others=dict.fromkeys(greedy, ()))
+            namespaces = [function.namespace for function in here.balancer.served]
+            assert sorted(namespaces) == ["greedy", "greedy", "greedy", "shop"]
+            assert "its share is 3" in next(iter(here.balancer.without_backend.values()))
+            target = here.target(greedy[0])
+            target.set_clients(100)
+            name = 'surgekit_balancer_namespace_{}{{namespace="greedy"}}'
+            await here.until(lambda: metrics(here).get(name.format("refused_total"), 0) > 200, "refusals")
+            assert metrics(here)[name.format("requests")] <= 100
+            assert target.statuses[429] > 0
+            held = metrics(here)['surgekit_function_queued{function="f0",namespace="greedy"}']
+            assert held <= 20
+            for _ in range(20):
+                assert (await ask(here))[0] == 200
+            target.set_clients(0)
+
+    run(test)
+
+
+def test_one_client_address_has_its_share_of_connections() -> None:
+    async def test() -> None:
+        async with world(connections_per_client=30) as here:
+            here.serve(1)
+            await here.tell({1: 50})
+            port = int(here.settings.listen.rpartition(":")[2])
+            with ExitStack() as stack:
+                for _ in range(600):  # more than there is room for at all
+                    connection = socket.create_connection(
+                        ("127.0.0.1", port), source_address=("127.0.0.9", 0)
+                    )
+                    stack.enter_context(connection)
+                await here.until(lambda: denied_connections(here) >= 500, "most are refused")
+                assert (await ask(here))[0] == 200
+
+    run(test)
+
+
+def denied_connections(here: World) -> int:
+    said = here.haproxy._exchange("show stat -1 1 -1").lstrip("# ")
+    return sum(int(row["dcon"] or 0) for row in csv.DictReader(io.StringIO(said)))

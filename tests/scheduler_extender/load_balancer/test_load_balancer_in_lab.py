@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ from kwok.traffic.network import why_no_namespace
 from scheduler_extender.collector import Asked, Target, targets
 from scheduler_extender.load_balancer.endpoints import COMBOFUNC, CONCURRENCY
 from surgekit.kube import ApiError
-from surgekit.prometheus import Prometheus
+from surgekit.prometheus import Prometheus, Round
 
 pytestmark = pytest.mark.lab
 
@@ -55,7 +56,9 @@ def traffic(binaries: Binaries) -> Iterator[Traffic]:
             },
         }
         lab.kube.create(f"/api/v1/namespaces/{NAMESPACE}/services", service)
-        yield start_balanced_traffic(lab, {"web": MODEL}, {"gateway_timeout_s": 10.0})
+        yield start_balanced_traffic(
+            lab, {"web": MODEL}, {"gateway_timeout_s": 10.0, "connections_per_namespace": 200}
+        )
 
 
 @pytest.fixture(autouse=True)
@@ -243,7 +246,7 @@ def test_the_collector_finds_the_concurrency_that_was_asked_for(traffic: Traffic
     found: dict[str, Target | str] = {}
 
     def covered() -> bool:
-        found.update(targets(asking, asked, time.time(), 0.5))
+        found.update(targets(Round(asking, time.time()), asked, 0.5))
         target = found["shop/web"]
         # Between an answer and its client's next request there are a few milliseconds of fifty; more in a
         # window in which the cores were busy.
@@ -273,6 +276,44 @@ def test_its_account_may_write_nothing(traffic: Traffic, verb: str) -> None:
     }
     answer = traffic.lab.kube.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
     assert answer["status"]["allowed"] is False
+
+
+def events(traffic: Traffic, namespace: str, reason: str) -> list[dict[str, Any]]:
+    found, _ = traffic.lab.kube.list_all(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")
+    return [event for event in found if event["reason"] == reason]
+
+
+def test_whoever_has_more_functions_than_its_share_is_told(traffic: Traffic) -> None:
+    """Ten functions more than the eight backends: all of one namespace, and the other's is served."""
+    lab = traffic.lab
+    lab.kube.create("/api/v1/namespaces", {"metadata": {"name": "greedy"}})
+    for number in range(10):
+        service = {
+            "metadata": {"name": f"f{number}", "labels": {COMBOFUNC: f"f{number}"}},
+            "spec": {"selector": {"app": "nothing"}, "ports": [{"port": 80}]},
+        }
+        lab.kube.create("/api/v1/namespaces/greedy/services", service)
+    try:
+        lab.wait_for(lambda: len(events(traffic, "greedy", "NoBackend")) >= 3, "three are told", 90)
+        told = events(traffic, "greedy", "NoBackend")
+        assert {event["regarding"]["kind"] for event in told} == {"Service"}
+        assert "functions; all 8 (functions) are in use, of which its share is 7" in told[-1]["note"]
+        deploy(traffic, {"a": 2})
+        traffic.clients(WEB, 2)
+        wait_for_answers(traffic, 20)
+        assert not events(traffic, NAMESPACE, "NoBackend")
+    finally:
+        idle(traffic)
+        for number in range(10):
+            lab.kube.delete(f"/api/v1/namespaces/greedy/services/f{number}")
+
+
+def test_whoever_has_more_requests_than_its_quota_is_told(traffic: Traffic) -> None:
+    traffic.clients(WEB, 300)  # no pod: all of them wait
+    traffic.lab.wait_for(lambda: events(traffic, NAMESPACE, "RequestsRefused"), "it is told", 90)
+    (event, *_) = events(traffic, NAMESPACE, "RequestsRefused")
+    assert event["regarding"]["name"] == "web"
+    assert "(connections_per_namespace) is 200 requests under way" in event["note"]
 
 
 def test_a_function_is_gone_with_its_service(traffic: Traffic) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -83,3 +84,17 @@ def problems(draw: st.DrawFn, most_containers: int = 6) -> RandomProblem:
         draw(st.booleans()),
     )
     return RandomProblem("any", sizes, nodes, containers, draw(st.integers(0, 40)), weights)
+
+
+def unrelated_sizes(sizes: int = 64, containers: int = 2000, nodes: int = 16) -> RandomProblem:
+    """As many ways to plan as a ComboFunc can be made to have, and more wanted than fits."""
+    random = Random(1)
+    offered = tuple(
+        Size(f"s{i:02d}", random.randint(10, 2000), random.randint(1, 4000) * MIB, random.randint(1, 20))
+        for i in range(sizes)
+    )
+    there = [node(f"n{i:02d}", cpu_free_millicores=500 * i, memory_free_bytes=i * GIB) for i in range(nodes)]
+    running = (
+        Container(f"pod-{i:04d}", there[i % nodes].name, random.choice(offered)) for i in range(containers)
+    )
+    return RandomProblem("unrelated", offered, tuple(there), tuple(running), 100_000, Weights())

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler_extender.planner import combining
+from scheduler_extender.planner.work import Work
 
 costs = st.lists(
     st.lists(st.one_of(st.floats(0, 9), st.just(np.inf)), min_size=4, max_size=4).map(
@@ -32,7 +33,7 @@ def best(cost: list[list[float]], target: int) -> tuple[int, float]:
 @settings(max_examples=200, deadline=None)
 @given(costs, st.integers(0, 18))
 def test_few_nodes_are_combined_exactly(cost: list[list[float]], target: int) -> None:
-    shares = combining.combine(np.array(cost), target)
+    shares = combining.combine(np.array(cost), target, Work(np.inf))
     reached, least = best(cost, target)
     assert min(int(shares.sum()), target) == reached
     assert sum(row[q] for row, q in zip(cost, shares, strict=True)) == pytest.approx(least)
@@ -46,6 +47,6 @@ def test_around_a_price_too(cost: list[list[float]], target: int) -> None:
     most = sum(max(q for q, c in enumerate(row) if np.isfinite(c)) for row in cost)
     if not array.argmin(axis=1).sum() < target < most:
         return
-    shares = combining.around_a_price(array, target)
+    shares = combining.around_a_price(array, target, Work(np.inf))
     assert shares.sum() >= target
     assert sum(row[q] for row, q in zip(cost, shares, strict=True)) == pytest.approx(best(cost, target)[1])

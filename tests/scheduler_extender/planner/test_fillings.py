@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations_with_replacement
 
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from scheduler_extender.planner.fillings import fillings, undominated
 from scheduler_extender.planner.model import Size
+from scheduler_extender.planner.work import Work
 from tests.scheduler_extender.planner.builders import MIB, SIZES
 
 few_sizes = st.lists(
@@ -25,7 +27,7 @@ def test_a_size_that_another_is_better_than_is_left_out() -> None:
 @settings(max_examples=100, deadline=None)
 @given(few_sizes, st.integers(0, 4), st.integers(0, 15), st.integers(0, 20), st.integers(0, 20))
 def test_every_set_has_one_as_good(sizes: list[Size], depth: int, target: int, cpu: int, memory: int) -> None:
-    found = fillings(sizes, depth, target, 100 * cpu, memory * MIB)
+    found = fillings(sizes, depth, target, 100 * cpu, memory * MIB, Work(math.inf))
     numbers = list(zip(found.count, -found.concurrency, found.cpu, found.memory, strict=True))
     for i in range(len(numbers)):
         chosen = [sizes[j] for j in found.sizes(i)]

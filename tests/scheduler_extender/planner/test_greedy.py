@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from scheduler_extender.planner import greedy
+from scheduler_extender.planner.choice import plan_of
 from scheduler_extender.planner.model import Weights
+from scheduler_extender.planner.problem import prepare
 from scheduler_extender.planner.random_problems import RandomProblem
 from scheduler_extender.planner.verifier import violations
 from tests.scheduler_extender.planner.builders import (
@@ -78,3 +81,17 @@ def test_the_same_plan_as_the_plain_loop(problem: RandomProblem) -> None:
     assert {(r.container.pod, r.to) for r in plan.resized} == resized
     created = sorted((s.node, s.size.name) for s in steps if s.kind == 2)
     assert sorted((c.node, c.size.name) for c in plan.created) == created
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems(), st.integers(0, 600))
+def test_cut_short_it_keeps_what_it_did_not_come_to(problem: RandomProblem, most_work: int) -> None:
+    prepared = prepare(*problem.arguments)
+    whole, part = greedy.choose(prepared), greedy.choose(prepared, most_work)
+    plan = plan_of(prepared, part.choice)
+    assert violations(plan, *problem.arguments) == []
+    if not part.cut_short:
+        assert part.choice == whole.choice
+        return
+    goes = [c for i, c in enumerate(prepared.containers) if c in plan.removed and prepared.keepable[i]]
+    assert goes == [], "an unfinished plan takes nothing away"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from scheduler_extender.planner.kept_rows import kept_rows
 from scheduler_extender.planner.problem import prepare
 from scheduler_extender.planner.random_problems import RandomProblem
+from scheduler_extender.planner.work import Work
 from tests.scheduler_extender.planner.builders import problems
 
 
@@ -21,7 +23,7 @@ def test_none_is_always_among_them_and_leaves_the_whole_node(problem: RandomProb
     nodes = range(len(prepared.names))
     if not nodes:
         return
-    rows = kept_rows(prepared, nodes, worth=1.0, sets_kept=2)
+    rows = kept_rows(prepared, nodes, worth=1.0, sets_kept=2, work=Work(math.inf))
     for at in nodes:
         own = [prepared.containers[c].size for c in prepared.own.get(at, ())]
         here = rows.node == at
@@ -36,7 +38,7 @@ def test_every_set_has_one_as_good_and_a_row_says_what_it_leaves(problem: Random
     nodes = range(len(prepared.names))
     if not nodes:
         return
-    rows = kept_rows(prepared, nodes, worth=1.0, sets_kept=10_000)
+    rows = kept_rows(prepared, nodes, worth=1.0, sets_kept=10_000, work=Work(math.inf))
     sizes = [container.size for container in prepared.containers]
     for at in nodes:
         own = prepared.own.get(at, ())

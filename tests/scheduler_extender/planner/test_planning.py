@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler_extender.planner import exact, greedy, planning
-from scheduler_extender.planner.model import Container, Plan, Size, Weights
+from scheduler_extender.planner.model import CUT_SHORT, Container, Plan, Size, Weights
 from scheduler_extender.planner.random_problems import (
     RandomProblem,
     beside,
     cluster,
     family_sizes,
     grid_sizes,
+    small_problems,
 )
 from scheduler_extender.planner.verifier import violations
 from tests.scheduler_extender.planner.builders import (
@@ -28,6 +29,7 @@ from tests.scheduler_extender.planner.builders import (
     node,
     problems,
     running,
+    unrelated_sizes,
 )
 
 FREE = Weights(price_weight=0.0)
@@ -197,3 +199,25 @@ def test_a_plan_that_was_carried_out_is_left_alone(seed: int) -> None:
     there = tuple(Container(f"pod-{i}", c.node, c.size) for i, c in enumerate(plan.created))
     again = planning.plan(problem.sizes, beside(problem.nodes, there), there, 100, problem.weights)
     assert (again.resized, again.removed, again.created) == ((), (), ())
+
+
+@pytest.mark.parametrize("nodes", [1, 16])
+def test_too_many_ways_are_cut_short(nodes: int) -> None:
+    """On one node alone this took minutes, and gigabytes, with nothing to end it."""
+    problem = unrelated_sizes(nodes=nodes)
+    plan = planning.plan(*problem.arguments)
+    assert plan.shortage
+    assert CUT_SHORT in plan.reasons
+    assert violations(plan, *problem.arguments) == []
+    assert rank(plan, problem) <= rank(greedy.plan(*problem.arguments), problem)
+    assert plan == planning.plan(*problem.arguments), "work is counted, not time"
+
+
+def test_ordinary_plans_are_not_cut_short() -> None:
+    for problem in small_problems(7, 200):
+        assert CUT_SHORT not in planning.plan(*problem.arguments).reasons
+    for i in range(8):
+        random = Random(i)
+        sizes = (grid_sizes if i % 2 else family_sizes)(random)
+        problem = cluster(random, 300 if i < 4 else 16, sizes, 300, running=(0.0, 1.5)[i // 2 % 2])
+        assert CUT_SHORT not in planning.plan(*problem.arguments).reasons
