@@ -6,18 +6,21 @@ Times are Unix times at which a change was seen: API timestamps have whole secon
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, replace
 from typing import Any
 
+from surgekit.checked import checked
+from surgekit.numbers import integer
 from surgekit.pods import PodError, requests
 from surgekit.quantity import QuantityError, parse
 
-__all__ = ["ClusterState", "NodeRoom", "Replica", "read_selector"]
+__all__ = ["ClusterState", "NodeRoom", "PodRead", "Replica", "read_node", "read_pod", "read_selector"]
 
 Json = dict[str, Any]
 _CONCURRENCY = "surgekit.dev/concurrency"
 _DRAINING_SINCE = "surgekit.dev/draining-since"
+_MOST_CONCURRENCY = 10_000  # the CRD's bound
 _FINISHED = ("Succeeded", "Failed")
 _LONGEST_WINDOW_S = 2 * 3600.0  # the CRD allows sampling intervals of an hour
 
@@ -64,6 +67,14 @@ class NodeRoom:
     taints: frozenset[tuple[str, str, str]]  # that keep pods away: key, value, effect
 
 
+@dataclass(frozen=True, slots=True)
+class PodRead:
+    """A pod as its object says; since when it is Ready is the table's to know."""
+
+    pod: Replica
+    ready: bool
+
+
 class ClusterState:
     def __init__(self) -> None:
         self._pods: dict[str, Replica] = {}  # by uid
@@ -73,20 +84,16 @@ class ClusterState:
         self._used: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
         self.nodes: dict[str, NodeRoom] = {}
 
-    def replace_pods(self, objects: Iterable[Json], now_s: float) -> None:
-        known = {obj["metadata"]["uid"]: obj for obj in objects}
-        for uid in self._pods.keys() - known.keys():
-            self._note_leaving(self._pods[uid], None, now_s)
-            self._forget(uid)
-        for obj in known.values():
-            self.apply_pod("MODIFIED", obj, now_s)
+    def keep_pods(self, uids: Set[str], now_s: float) -> None:
+        """All others are gone."""
+        for uid in self._pods.keys() - uids:
+            self.put_pod(uid, None, now_s)
 
-    def apply_pod(self, kind: str, obj: Json, now_s: float) -> None:
-        uid = obj["metadata"]["uid"]
+    def put_pod(self, uid: str, read: PodRead | None, now_s: float) -> None:
+        """None: it is gone, or has ended."""
         before = self._pods.get(uid)
         self._forget(uid)
-        gone = kind == "DELETED" or (obj.get("status") or {}).get("phase") in _FINISHED
-        pod = None if gone else _replica(obj, before, now_s)
+        pod = _replica(read, before, now_s) if read else None
         if before:
             self._note_leaving(before, pod, now_s)
         if pod is None:
@@ -122,15 +129,12 @@ class ClusterState:
             used[1] += sign * pod.memory_bytes
             used[2] += sign
 
-    def replace_nodes(self, objects: Iterable[Json]) -> None:
-        self.nodes = {room.name: room for room in map(_room, objects) if room}
-
-    def apply_node(self, kind: str, obj: Json) -> None:
-        room = None if kind == "DELETED" else _room(obj)
+    def put_node(self, name: str, room: NodeRoom | None) -> None:
+        """None: it is gone, or no pod may go there."""
         if room is None:
-            self.nodes.pop(obj["metadata"]["name"], None)
+            self.nodes.pop(name, None)
         else:
-            self.nodes[room.name] = room
+            self.nodes[name] = room
 
     def replicas(self, namespace: str, selector: Mapping[str, str]) -> list[Replica]:
         """Pods with all these labels that are not on their way out."""
@@ -152,39 +156,41 @@ class ClusterState:
         return node.cpu_millicores - cpu, node.memory_bytes - memory, node.pods - int(pods)
 
 
-def _replica(obj: Json, before: Replica | None, now_s: float) -> Replica:
+def _replica(read: PodRead, before: Replica | None, now_s: float) -> Replica:
+    pod, since_s = read.pod, now_s
+    # One that was resized serves as another from then on, one that was to go and stays serves anew.
+    if before and (before.concurrency, before.leaving) == (pod.concurrency, pod.leaving):
+        since_s = before.ready_since_s or now_s
+    return replace(pod, ready_since_s=since_s) if read.ready else pod
+
+
+@checked
+def read_pod(obj: Json) -> PodRead | None:
+    """None: it has ended."""
     metadata, spec = obj["metadata"], obj.get("spec") or {}
+    if (obj.get("status") or {}).get("phase") in _FINISHED:
+        return None
     conditions = (obj.get("status") or {}).get("conditions") or ()
     ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
     annotations = metadata.get("annotations") or {}
-    concurrency = _concurrency(annotations)
-    leaving = "deletionTimestamp" in metadata or _DRAINING_SINCE in annotations
-    since_s = now_s
-    # One that was resized serves as another from then on, one that was to go and stays serves anew.
-    if before and (before.concurrency, before.leaving) == (concurrency, leaving):
-        since_s = before.ready_since_s or now_s
     try:
         cpu, memory = requests(obj)
     except PodError:
         cpu = memory = 0.0
-    return Replica(
+    pod = Replica(
         metadata["name"],
         metadata["namespace"],
         metadata.get("labels") or {},
         spec.get("nodeName") or "",
         cpu,
         memory,
-        since_s if ready else None,
-        leaving,
+        None,
+        "deletionTimestamp" in metadata or _DRAINING_SINCE in annotations,
         spec.get("nodeSelector") or {},
         frozenset(map(_toleration, spec.get("tolerations") or ())),
-        concurrency,
+        integer(annotations.get(_CONCURRENCY), 0, _MOST_CONCURRENCY) or 1,
     )
-
-
-def _concurrency(annotations: Mapping[str, str]) -> int:
-    text = annotations.get(_CONCURRENCY, "")
-    return int(text) if text.isdecimal() else 1
+    return PodRead(pod, ready)
 
 
 def _toleration(of: Json) -> tuple[str, str | None, str]:
@@ -192,7 +198,8 @@ def _toleration(of: Json) -> tuple[str, str | None, str]:
     return of.get("key") or "", value, of.get("effect") or ""
 
 
-def _room(obj: Json) -> NodeRoom | None:
+@checked
+def read_node(obj: Json) -> NodeRoom | None:
     """None: no pod may go there, or it does not say what it has."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or ())

@@ -36,6 +36,7 @@ class Controller:
         self._source = ClusterSource(kube)
         self._lease = Lease(kube, settings.lease_namespace, LEASE_NAME)
         self.metrics = KneeScaleMetrics(lambda: self._lease.held)
+        self.metrics.registry.register(self._source.unreadable)
         self._knative = PodAutoscalerLoop(settings, kube, self._source, self.metrics, self._leads)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rounds", daemon=True)

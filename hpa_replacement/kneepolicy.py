@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -11,12 +12,16 @@ from hpa_replacement.policy import AtEnd, Budget, Policy, PolicyError, Search, T
 from hpa_replacement.presets import PRESETS
 from hpa_replacement.search.state import Variant
 from surgekit import duration
+from surgekit.api_path import Resource, is_api_version, is_kind, is_name
 from surgekit.modes import Mode
 
-__all__ = ["PATH", "KneePolicy", "Target", "Via", "read"]
+__all__ = ["KNEE_POLICIES", "PATH", "KneePolicy", "Target", "Via", "read"]
 
 Json = dict[str, Any]
-PATH = "/apis/surgekit.dev/v1alpha1/kneepolicies"
+KNEE_POLICIES = Resource("surgekit.dev/v1alpha1", "kneepolicies")
+PATH = KNEE_POLICIES.path()
+_FUNCTION, _LONGEST_FUNCTION = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"), 253  # the CRD's
+_SHOWN = 200  # of a value that is refused
 W = TypeVar("W", bound=StrEnum)
 
 
@@ -58,11 +63,6 @@ class KneePolicy:
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
 
-    @property
-    def path(self) -> str:
-        group = PATH.rpartition("/")[0]
-        return f"{group}/namespaces/{self.namespace}/kneepolicies/{self.name}"
-
 
 def read(obj: Json) -> KneePolicy:
     """PolicyError names the field."""
@@ -70,10 +70,10 @@ def read(obj: Json) -> KneePolicy:
     reference, metrics = _part("spec.scaleTargetRef", spec), _part("spec.metrics", spec)
     queries = _part("spec.metrics.queries", metrics)
     target = Target(
-        _text("spec.scaleTargetRef.apiVersion", reference),
-        _text("spec.scaleTargetRef.kind", reference),
+        _text("spec.scaleTargetRef.apiVersion", reference, is_api_version, "an apiVersion"),
+        _text("spec.scaleTargetRef.kind", reference, is_kind, "a kind"),
         metadata["namespace"],
-        _text("spec.scaleTargetRef.name", reference),
+        _text("spec.scaleTargetRef.name", reference, is_name, "a name in Kubernetes"),
     )
     preset = metrics.get("preset", "http")
     if preset not in PRESETS:
@@ -91,7 +91,9 @@ def read(obj: Json) -> KneePolicy:
         _word("spec.via", spec, Via, Via.SCALE),
         _policy(spec),
         preset,
-        metrics.get("function") or target.name,
+        _text("spec.metrics.function", metrics, _is_function, "a name of a function")
+        if metrics.get("function")
+        else target.name,
         {what: _text(f"spec.metrics.queries.{what}", queries) for what, query in queries.items() if query},
     )
 
@@ -148,11 +150,16 @@ def _part(where: str, of: Json) -> Json:
     return value
 
 
-def _text(where: str, of: Json) -> str:
+def _text(where: str, of: Json, allowed: Callable[[str], bool] = bool, what: str = "a text") -> str:
     value = of.get(where.rpartition(".")[2])
-    if not isinstance(value, str) or not value:
-        raise PolicyError(f"{where}: must be a text, is {value!r}")
+    if not isinstance(value, str) or not allowed(value):
+        raise PolicyError(f"{where}: must be {what}, is {repr(value)[:_SHOWN]}")
     return value
+
+
+def _is_function(text: str) -> bool:
+    """As label values of gateways are written; goes into own PromQL."""
+    return len(text) <= _LONGEST_FUNCTION and bool(_FUNCTION.fullmatch(text))
 
 
 def _number(where: str, of: Json, default: float | None = None) -> float:

@@ -9,6 +9,7 @@ from hpa_replacement.model import NoSample, Sample, State
 from hpa_replacement.monitor import Asked, Reading
 from hpa_replacement.scale import Scale
 from hpa_replacement.search import Variant
+from surgekit.query_lanes import COMMON_WINDOWS_S
 
 __all__ = ["Look", "asked", "clean_window_s", "sample_of"]
 
@@ -55,6 +56,7 @@ def asked(look: Look) -> Asked:
         policy.preset,
         policy.queries,
         cpu=policy.policy.search.variant is not Variant.BEST,  # which goes by the load itself
+        common=not policy.queries and policy.policy.interval_s in COMMON_WINDOWS_S,
     )
 
 

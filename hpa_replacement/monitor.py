@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from string import Template
 
 from hpa_replacement.presets import CPU, PRESETS
-from surgekit.prometheus import Labels, Queries, QueryFailed, Round, duration
+from surgekit.prometheus import Labels, QueryFailed, Round, duration
 
 __all__ = ["Asked", "Reading", "read"]
 
@@ -33,6 +33,7 @@ class Asked:
     preset: str = "http"
     queries: Mapping[str, str] | None = None  # own PromQL: throughput, latency, errors, cpu
     cpu: bool = True  # whether CPU usage is wanted
+    common: bool = True  # whether functions of other namespaces share its queries
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,9 @@ class _Unanswered(Exception):
     """Why there is no number; for one function."""
 
 
-def read(
-    prometheus: Queries, asked: Iterable[Asked], at_s: float, scrape_interval_s: float
-) -> dict[str, Reading | str]:
-    """For each policy what was measured in the interval up to `at_s`, or why it was not."""
-    answers = _Answers(prometheus, at_s)
+def read(round_: Round, asked: Iterable[Asked], scrape_interval_s: float) -> dict[str, Reading | str]:
+    """For each policy what was measured in the interval up to the round's moment, or why it was not."""
+    answers = _Answers(round_)
     found: dict[str, Reading | str] = {}
     for one in asked:
         try:
@@ -64,12 +63,18 @@ def read(
 class _Answers:
     """What was asked of Prometheus, for the window of each."""
 
-    def __init__(self, prometheus: Queries, at_s: float) -> None:
-        self._round = Round(prometheus, at_s)
+    def __init__(self, round_: Round) -> None:
+        self._round = round_
         self._cores: dict[float, Mapping[str, Mapping[str, float]]] = {}
 
     def series(self, query: str, window_s: float) -> Mapping[Labels, float]:
         return self._round.series(Template(query).safe_substitute(window=duration(window_s)))
+
+    def own(self, query: str, one: Asked) -> Mapping[Labels, float]:
+        """A query of the policy's own."""
+        filled = {"namespace": one.namespace, "function": one.function, "target": one.target}
+        text = Template(query).safe_substitute(filled, window=duration(one.window_s))
+        return self._round.own(text, one.namespace)
 
     def cores(self, namespace: str, window_s: float) -> Mapping[str, float]:
         """Cores used by each pod of a namespace."""
@@ -111,8 +116,7 @@ def _whole(answers: _Answers, one: Asked, labels: Labels, scrape_interval_s: flo
 
 
 def _single(answers: _Answers, one: Asked, what: str, query: str) -> float:
-    named = Template(query).safe_substitute(namespace=one.namespace, function=one.function, target=one.target)
-    series = answers.series(named, one.window_s)
+    series = answers.own(query, one)
     if len(series) != 1:
         raise _Unanswered(f"metrics.queries.{what} gives {len(series)} series with a value, not one")
     return next(iter(series.values()))

@@ -9,9 +9,11 @@ into the status.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import structlog
@@ -32,13 +34,16 @@ from hpa_replacement.status import read_state, status_of
 from surgekit.events import Events
 from surgekit.kube import ApiError, Kube, KubeUnreachable
 from surgekit.modes import Mode
-from surgekit.prometheus import Queries
+from surgekit.prometheus import Queries, Round
+from surgekit.query_lanes import Lanes
 
 __all__ = ["Rounds"]
 
 log = structlog.get_logger(__name__)
 Json = dict[str, Any]
+_Looked = tuple[Json, Look | Refusal]
 _AT_ONCE = 8
+_TIMEOUTS = 2  # of a query: as long may the queries of one namespace take together
 _INVALID_S = 30.0  # how often a policy that cannot be read is told so
 
 
@@ -58,6 +63,9 @@ class Rounds:
         self._metrics, self._allowed = metrics, allowed
         self._scales = Scales(kube)
         self._events = Events(kube, "kneescale", "surgekit.dev/v1alpha1", "KneePolicy")
+        self._lanes = Lanes(
+            prometheus, _TIMEOUTS * settings.prometheus_timeout_s, not settings.unconfined_promql
+        )
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="policy")
         # By uid of the policy: a policy that is deleted and made again is another one.
         self._answered: dict[str, tuple[int, int]] = {}  # generation, number of the interval
@@ -66,6 +74,7 @@ class Rounds:
         self._latency_s: dict[str, float] = {}  # of the last sample
 
     def stop(self) -> None:
+        self._lanes.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def round(self, now_s: float) -> float:
@@ -79,7 +88,8 @@ class Rounds:
             number = math.floor(now_s / interval_s)
             sleep_s = min(sleep_s, (number + 1) * interval_s - now_s)
             answer = (obj["metadata"].get("generation", 0), number)
-            if self._answered.get(_uid(obj)) != answer:
+            # What a namespace still waits for holds up that namespace only.
+            if self._answered.get(_uid(obj)) != answer and not self._lanes.busy(_namespace(obj)):
                 self._answered[_uid(obj)] = answer
                 due.append((obj, policy))
         if due:
@@ -97,13 +107,30 @@ class Rounds:
         self, due: Sequence[tuple[Json, KneePolicy | Refusal]], oldest: Mapping[Any, str], now_s: float
     ) -> None:
         looks = list(self._pool.map(lambda one: self._look(one[0], one[1], oldest, now_s), due))
-        looked = [look for look in looks if isinstance(look, Look) and not look.missing]
-        readings = read(self._prometheus, map(asked, looked), now_s, self._settings.scrape_interval_s)
+        together: list[_Looked] = []
+        by_namespace: dict[str, list[_Looked]] = defaultdict(list)
+        for (obj, _), look in zip(due, looks, strict=True):
+            apart = isinstance(look, Look) and not look.missing and not asked(look).common
+            (by_namespace[_namespace(obj)] if apart else together).append((obj, look))
+        for namespace, of_one in by_namespace.items():
+            self._lanes.begin(namespace, now_s, partial(self._finish_all, of_one, now_s, map))
+        self._finish_all(together, now_s, self._pool.map, Round(self._prometheus, now_s))
 
-        def finish(obj: Json, look: Look | Refusal) -> None:
+    def _finish_all(
+        self, looked: Sequence[_Looked], now_s: float, each: Callable[..., Iterable[None]], round_: Round
+    ) -> None:
+        """Ask Prometheus for these, then decide and write each."""
+        questions = [asked(look) for _, look in looked if isinstance(look, Look) and not look.missing]
+        readings = read(round_, questions, self._settings.scrape_interval_s)
+
+        def finish(of: _Looked) -> None:
+            obj, look = of
             self._finish(obj, look, readings.get(_key(obj), ""), now_s)
 
-        list(self._pool.map(finish, [obj for obj, _ in due], looks))
+        # Prometheus may have been slow: what was deleted or changed meanwhile is looked at anew.
+        there = {_version(obj) for obj in self._source.policies()}
+        for _ in each(finish, [of for of in looked if _version(of[0]) in there]):
+            pass
         reasons = list(self._reasons.values())
         for reason in REASONS:
             self._metrics.policies.labels(reason).set(reasons.count(reason))
@@ -253,10 +280,14 @@ class Rounds:
         whole = status | {"observedGeneration": generation, "conditions": conditions}
         if all(before.get(k) == v for k, v in whole.items()):
             return  # nothing new to say
-        path = f"{kneepolicy.PATH.rpartition('/')[0]}/namespaces/{metadata['namespace']}/kneepolicies"
+        path = kneepolicy.KNEE_POLICIES.path(metadata["namespace"], metadata["name"], "status")
         # With the uid, so that a policy of the same name that came meanwhile is left alone.
         body = {"metadata": {"uid": metadata["uid"]}, "status": whole}
-        self._kube.patch(f"{path}/{metadata['name']}/status", body)
+        self._kube.patch(path, body)
+
+
+def _namespace(obj: Json) -> str:
+    return str(obj["metadata"]["namespace"])
 
 
 def _read(obj: Json) -> KneePolicy | Refusal:
@@ -287,6 +318,10 @@ def _as_if_not_decided(before: State, decision: Decision) -> State:
 
 def _key(obj: Json) -> str:
     return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
+
+
+def _version(obj: Json) -> tuple[str, int]:
+    return _uid(obj), obj["metadata"].get("generation", 0)
 
 
 def _uid(obj: Json) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hpa_replacement.cluster_state import read_selector
 from hpa_replacement.kneepolicy import Target
+from surgekit.api_path import InvalidPath, Resource, group_path
 from surgekit.kube import ApiError, Kube
 
 __all__ = ["NotScalable", "Scale", "Scales"]
@@ -26,7 +27,7 @@ class Scales:
 
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
-        self._resources: dict[tuple[str, str], str] = {}
+        self._resources: dict[tuple[str, str], Resource] = {}
 
     def get(self, target: Target) -> Scale:
         try:
@@ -57,16 +58,18 @@ class Scales:
         return error
 
     def _path(self, target: Target) -> str:
-        version = target.api_version
-        base = f"/apis/{version}" if "/" in version else f"/api/{version}"
-        if (version, target.kind) not in self._resources:
-            self._resources[version, target.kind] = self._discover(base, target)
-        plural = self._resources[version, target.kind]
-        return f"{base}/namespaces/{target.namespace}/{plural}/{target.name}/scale"
-
-    def _discover(self, base: str, target: Target) -> str:
+        kind = (target.api_version, target.kind)
         try:
-            resources = self._kube.get(base)["resources"]
+            if kind not in self._resources:
+                self._resources[kind] = Resource(target.api_version, self._discover(target))
+            return self._resources[kind].path(target.namespace, target.name, "scale")
+        except InvalidPath as error:
+            raise NotScalable(f"scaleTargetRef: {error}") from error
+
+    def _discover(self, target: Target) -> str:
+        """The plural of a kind that has a scale."""
+        try:
+            resources = self._kube.get(group_path(target.api_version))["resources"]
         except ApiError as error:
             if error.code == 404:
                 raise NotScalable(

@@ -16,6 +16,10 @@ class Settings:
     prometheus_ca: Path | None = setting(None, "CA file for its certificate; none: the system's")
     prometheus_token: Path | None = setting(None, "file with a bearer token for it; none: no token")
     prometheus_timeout_s: float = setting(5.0, "seconds a query may take", minimum=0.1, maximum=60.0)
+    unconfined_promql: bool = setting(
+        False,
+        "whether own PromQL of policies may read all series; else only those labelled with their namespace",
+    )
     scrape_interval_s: float = setting(
         15.0, "seconds between Prometheus's scrapes: tells whether an interval is covered",
         minimum=0.1, maximum=600.0,

@@ -4,68 +4,112 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from hpa_replacement import kneepolicy
 from hpa_replacement.capacity import Resources, capacity, replicas_that_fit
-from hpa_replacement.cluster_state import ClusterState, NodeRoom, Replica
+from hpa_replacement.cluster_state import ClusterState, NodeRoom, PodRead, Replica, read_node, read_pod
+from surgekit.checked import checked
 from surgekit.kube import Kube
+from surgekit.table import Seen, Table, Unreadable
 from surgekit.watch import Watch
 
-__all__ = ["ClusterSource", "Objects"]
+__all__ = ["ClusterSource", "Objects", "as_it_is"]
 
 Json = dict[str, Any]
+T = TypeVar("T")
 _HPAS = "/apis/autoscaling/v2/horizontalpodautoscalers"
 
 
-class Objects:
-    """A collection as it is."""
+class Objects(Table[T]):
+    """A collection by name; `read` says what is kept of an object."""
 
-    def __init__(self, lock: threading.Lock) -> None:
-        self._lock = lock
-        self.by_name: dict[tuple[str, str], Json] = {}
+    def __init__(self, unreadable: Unreadable, lock: threading.Lock, read: Callable[[Json], T]) -> None:
+        super().__init__(unreadable)
+        self._lock, self._read = lock, read
+        self.by_name: dict[tuple[str, str], T] = {}
 
-    def replace(self, objects: list[Json], arrival_s: float) -> None:  # noqa: ARG002
+    def read(self, obj: Json) -> T:
+        return self._read(obj)
+
+    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
         with self._lock:
-            self.by_name = {_name(obj): obj for obj in objects}
+            for gone in self.by_name.keys() - {(obj.namespace, obj.name) for obj in there}:
+                del self.by_name[gone]
 
-    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:  # noqa: ARG002
+    def put(self, obj: Seen, says: T, arrival_s: float) -> None:  # noqa: ARG002
         with self._lock:
-            if kind == "DELETED":
-                self.by_name.pop(_name(obj), None)
-            else:
-                self.by_name[_name(obj)] = obj
+            self.by_name[obj.namespace, obj.name] = says
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
+        with self._lock:
+            self.by_name.pop((obj.namespace, obj.name), None)
 
 
-class _Pods:
-    def __init__(self, lock: threading.Lock, state: ClusterState) -> None:
+class _Pods(Table[PodRead | None]):
+    def __init__(self, unreadable: Unreadable, lock: threading.Lock, state: ClusterState) -> None:
+        super().__init__(unreadable)
         self._lock, self._state = lock, state
 
-    def replace(self, objects: list[Json], arrival_s: float) -> None:
+    def read(self, obj: Json) -> PodRead | None:
+        return read_pod(obj)
+
+    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:
         with self._lock:
-            self._state.replace_pods(objects, _unix_s(arrival_s))
+            self._state.keep_pods({pod.uid for pod in there}, _unix_s(arrival_s))
 
-    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:
+    def put(self, obj: Seen, says: PodRead | None, arrival_s: float) -> None:
         with self._lock:
-            self._state.apply_pod(kind, obj, _unix_s(arrival_s))
+            self._state.put_pod(obj.uid, says, _unix_s(arrival_s))
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:
+        with self._lock:
+            self._state.put_pod(obj.uid, None, _unix_s(arrival_s))
 
 
-class _Nodes:
-    def __init__(self, lock: threading.Lock, state: ClusterState) -> None:
+class _Nodes(Table[NodeRoom | None]):
+    def __init__(self, unreadable: Unreadable, lock: threading.Lock, state: ClusterState) -> None:
+        super().__init__(unreadable)
         self._lock, self._state = lock, state
 
-    def replace(self, objects: list[Json], arrival_s: float) -> None:  # noqa: ARG002
+    def read(self, obj: Json) -> NodeRoom | None:
+        return read_node(obj)
+
+    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
         with self._lock:
-            self._state.replace_nodes(objects)
+            for gone in self._state.nodes.keys() - {node.name for node in there}:
+                self._state.put_node(gone, None)
 
-    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:  # noqa: ARG002
+    def put(self, obj: Seen, says: NodeRoom | None, arrival_s: float) -> None:  # noqa: ARG002
         with self._lock:
-            self._state.apply_node(kind, obj)
+            self._state.put_node(obj.name, says)
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
+        with self._lock:
+            self._state.put_node(obj.name, None)
 
 
-def _name(obj: Json) -> tuple[str, str]:
-    return obj["metadata"]["namespace"], obj["metadata"]["name"]
+@dataclass(frozen=True, slots=True)
+class _Scaled:
+    """What a HorizontalPodAutoscaler scales."""
+
+    group: str
+    kind: str
+    name: str
+
+
+@checked
+def _read_hpa(obj: Json) -> _Scaled:
+    reference = obj["spec"]["scaleTargetRef"]
+    group = (reference.get("apiVersion") or "").rpartition("/")[0]
+    return _Scaled(group, reference["kind"], reference["name"])
+
+
+def as_it_is(obj: Json) -> Json:
+    """Whoever decides about it reads it, and says in its status what is wrong with it."""
+    return obj
 
 
 def _unix_s(arrival_s: float) -> float:
@@ -76,12 +120,14 @@ class ClusterSource:
     def __init__(self, kube: Kube) -> None:
         self._lock = threading.Lock()
         self._state = ClusterState()
-        self._policies, self._hpas = Objects(self._lock), Objects(self._lock)
+        self.unreadable = unread = Unreadable(kube, "kneescale")
+        self._policies = Objects(unread, self._lock, as_it_is)
+        self._hpas = Objects(unread, self._lock, _read_hpa)
         self._watches = {
             "kneepolicies": Watch(kube, kneepolicy.PATH, self._policies),
             "horizontalpodautoscalers": Watch(kube, _HPAS, self._hpas),
-            "pods": Watch(kube, "/api/v1/pods", _Pods(self._lock, self._state)),
-            "nodes": Watch(kube, "/api/v1/nodes", _Nodes(self._lock, self._state)),
+            "pods": Watch(kube, "/api/v1/pods", _Pods(unread, self._lock, self._state)),
+            "nodes": Watch(kube, "/api/v1/nodes", _Nodes(unread, self._lock, self._state)),
         }
 
     def start(self) -> None:
@@ -101,15 +147,12 @@ class ClusterSource:
 
     def hpas_of(self, target: kneepolicy.Target) -> list[str]:
         """HorizontalPodAutoscalers that scale the same target."""
-        group = target.api_version.rpartition("/")[0]
+        same = _Scaled(target.api_version.rpartition("/")[0], target.kind, target.name)
         with self._lock:
             return [
                 name
-                for (namespace, name), hpa in self._hpas.by_name.items()
-                if namespace == target.namespace
-                and (reference := hpa["spec"]["scaleTargetRef"])["name"] == target.name
-                and reference["kind"] == target.kind
-                and (reference.get("apiVersion") or "").rpartition("/")[0] == group
+                for (namespace, name), scaled in self._hpas.by_name.items()
+                if namespace == target.namespace and scaled == same
             ]
 
     def replicas(self, namespace: str, selector: dict[str, str]) -> tuple[list[Replica], float]:

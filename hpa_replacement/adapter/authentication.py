@@ -20,8 +20,10 @@ import structlog
 
 from hpa_replacement.adapter.expiring import Expiring
 from hpa_replacement.adapter.refusal import Refusal
+from surgekit.api_path import Resource
 from surgekit.certificates.files import write_atomically
 from surgekit.kube import ApiError, Kube, KubeUnreachable
+from surgekit.table import Seen, Table, Unreadable
 from surgekit.watch import Watch
 
 __all__ = [
@@ -39,7 +41,7 @@ log = structlog.get_logger(__name__)
 Json = dict[str, Any]
 Headers = Sequence[tuple[str, str]]
 CONFIG_MAP = "extension-apiserver-authentication"
-_CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
+_CONFIG_MAPS = Resource("v1", "configmaps")
 _TOKEN_S = 10.0  # what k8s.io/apiserver remembers a TokenReview for (DelegatingAuthenticationOptions)
 _TOKENS_AT_MOST = 1000
 # k8s.io/apiserver puts every user it has authenticated into this group, and the aggregator relies on it:
@@ -137,17 +139,20 @@ def _first(said: Headers, names: Sequence[str]) -> str:
     return next((value for name in names for key, value in said if key == name and value), "")
 
 
-class FrontProxy:
+class FrontProxy(Table[FrontProxyRules]):
     """Follows the ConfigMap. The CA is kept in a file, which the TLS context follows in its turn."""
 
-    def __init__(self, kube: Kube, ca_file: Path) -> None:
+    def __init__(self, kube: Kube, unreadable: Unreadable, ca_file: Path) -> None:
+        super().__init__(unreadable)
         self._kube, self._ca_file = kube, ca_file
-        self._watch = Watch(kube, _CONFIG_MAPS, self, fieldSelector=f"metadata.name={CONFIG_MAP}")
+        self._watch = Watch(
+            kube, _CONFIG_MAPS.path("kube-system"), self, fieldSelector=f"metadata.name={CONFIG_MAP}"
+        )
         self.rules: FrontProxyRules | None = None  # until `load`: nobody is believed
 
     def load(self) -> None:
         """Read the ConfigMap for the first time: without it nobody can be believed, so this may raise."""
-        self._take(self._kube.get(f"{_CONFIG_MAPS}/{CONFIG_MAP}"))
+        self._take(self.read(self._kube.get(_CONFIG_MAPS.path("kube-system", CONFIG_MAP))))
 
     def start(self) -> None:
         self._watch.start()
@@ -155,22 +160,24 @@ class FrontProxy:
     def stop(self) -> None:
         self._watch.stop()
 
-    def replace(self, objects: list[Json], arrival_s: float) -> None:
-        for obj in objects:
-            self.apply("ADDED", obj, arrival_s)
+    # A ConfigMap deleted or spoilt changes nothing: kube-apiserver writes it again within a minute.
 
-    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:  # noqa: ARG002
-        """A ConfigMap deleted or spoilt changes nothing: kube-apiserver writes it again within a minute."""
-        if kind == "DELETED":
-            log.error("the front proxy's ConfigMap is gone, its last content stays in use")
-            return
-        try:
-            self._take(obj)
-        except FrontProxyError as error:
-            log.error("the front proxy's ConfigMap is not used, its last content stays", error=str(error))
+    def read(self, obj: Json) -> FrontProxyRules:
+        return read_rules(obj.get("data") or {})
 
-    def _take(self, config_map: Json) -> None:
-        rules = read_rules(config_map.get("data") or {})
+    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:
+        pass
+
+    def put(self, obj: Seen, says: FrontProxyRules, arrival_s: float) -> None:  # noqa: ARG002
+        self._take(says)
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
+        log.error("the front proxy's ConfigMap is gone, its last content stays in use")
+
+    def cannot_read(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
+        log.error("the front proxy's ConfigMap is not used, its last content stays")
+
+    def _take(self, rules: FrontProxyRules) -> None:
         if self.rules is None or rules.ca_pem != self.rules.ca_pem:
             write_atomically(self._ca_file, rules.ca_pem.encode(), 0o644)
         self.rules = rules
@@ -181,14 +188,20 @@ class TokenReviews:
 
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
-        self._known: Expiring[bytes, Identity | str] = Expiring(_TOKENS_AT_MOST)
+        self._owners: Expiring[bytes, Identity] = Expiring(_TOKENS_AT_MOST)
+        # Apart: whoever sends junk must not push out what is known of others' tokens.
+        self._refused: Expiring[bytes, str] = Expiring(_TOKENS_AT_MOST)
 
     def owner(self, token: str, now_s: float) -> Identity:
+        """Raises a Refusal where the API server knows none."""
         key = hashlib.sha256(token.encode()).digest()
-        found = self._known.get(key, now_s)
+        found: Identity | str | None = self._owners.get(key, now_s) or self._refused.get(key, now_s)
         if found is None:
             found = self._review(token)
-            self._known.put(key, found, now_s + _TOKEN_S)
+            if isinstance(found, str):
+                self._refused.put(key, found, now_s + _TOKEN_S)
+            else:
+                self._owners.put(key, found, now_s + _TOKEN_S)
         if isinstance(found, str):
             raise Refusal(401, found)
         return found

@@ -17,7 +17,7 @@ from surgekit.kube import ApiError, Kube, KubeUnreachable
 __all__ = ["Asked", "Authoriser", "review"]
 
 _PATH = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-_KEPT_AT_MOST = 20_000
+_ALLOWED_AT_MOST, _DENIED_AT_MOST = 20_000, 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +61,22 @@ def review(who: Identity, asked: Asked) -> dict[str, Any]:
 class Authoriser:
     def __init__(self, kube: Kube, allowed_for_s: float, denied_for_s: float) -> None:
         self._kube, self._allowed_for_s, self._denied_for_s = kube, allowed_for_s, denied_for_s
-        self._known: Expiring[tuple[Identity, Asked], str] = Expiring(_KEPT_AT_MOST)
+        self._allowed: Expiring[tuple[Identity, Asked], bool] = Expiring(_ALLOWED_AT_MOST)
+        # Apart: whoever asks for what they may not have must not push out what others may.
+        self._denied: Expiring[tuple[Identity, Asked], str] = Expiring(_DENIED_AT_MOST)
 
     def check(self, who: Identity, asked: Asked, now_s: float) -> None:
         """Raises a Refusal unless the API server says, or said a moment ago, that they may."""
         key = (who, asked)
-        refused = self._known.get(key, now_s)
+        if self._allowed.get(key, now_s):
+            return
+        refused = self._denied.get(key, now_s)
         if refused is None:
-            refused = self._ask(who, asked)
-            kept_s = self._denied_for_s if refused else self._allowed_for_s
-            self._known.put(key, refused, now_s + kept_s)
-        if refused:
-            raise Refusal(403, refused)
+            if not (refused := self._ask(who, asked)):
+                self._allowed.put(key, True, now_s + self._allowed_for_s)
+                return
+            self._denied.put(key, refused, now_s + self._denied_for_s)
+        raise Refusal(403, refused)
 
     def _ask(self, who: Identity, asked: Asked) -> str:
         """Empty if allowed, else why not."""

@@ -13,12 +13,13 @@ from enum import StrEnum
 from typing import Any
 
 from hpa_replacement.adapter.discovery import CUSTOM, EXTERNAL, VERSIONS
+from surgekit.api_path import Resource
 from surgekit.kube import ApiError, Kube
 
 __all__ = ["AnothersApi", "Owner", "Service", "Standing", "api_service", "look", "register", "standings"]
 
 Json = dict[str, Any]
-_PATH = "/apis/apiregistration.k8s.io/v1/apiservices"
+_API_SERVICES = Resource("apiregistration.k8s.io/v1", "apiservices")
 _WITHOUT = {
     EXTERNAL: "use custom metrics (an Object metric of the KneePolicy)",
     CUSTOM: "use external metrics",
@@ -93,12 +94,12 @@ def register(kube: Kube, groups: Sequence[str], service: Service, ca_pem: bytes)
     for standing in looked:
         obj = found[standing.group]
         if obj is None:
-            kube.create(_PATH, api_service(standing.group, service, ca_pem))
+            kube.create(_API_SERVICES.path(), api_service(standing.group, service, ca_pem))
         elif not standing.current:
             # With the version that was looked at: should somebody take it over meanwhile, this fails.
             metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
             body = {"metadata": metadata, "spec": _where(service, ca_pem)}
-            kube.patch(f"{_PATH}/{_name(standing.group)}", body)
+            kube.patch(_API_SERVICES.path(name=_name(standing.group)), body)
     return looked
 
 
@@ -128,7 +129,7 @@ def _where(service: Service, ca_pem: bytes) -> Json:
 
 def _get(kube: Kube, group: str) -> Json | None:
     try:
-        return kube.get(f"{_PATH}/{_name(group)}")
+        return kube.get(_API_SERVICES.path(name=_name(group)))
     except ApiError as error:
         if error.code == 404:
             return None

@@ -1,26 +1,26 @@
-"""Label selectors as the API server and the HPA write them: `a=b`, `a!=b`, `a in (b,c)`, `a`, `!a`."""
+"""Label selectors as the API server and the HPA write them: `a=b`, `a!=b`, `a in (b,c)`, `a`, `!a`.
+
+The grammar is that of k8s.io/apimachinery/pkg/labels without `>` and `<`. A text is cut into tokens and these
+are read one by one, so that the time it takes goes with its length, whatever it says.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+import string
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
 __all__ = ["Operator", "Requirement", "Selector", "SelectorError", "parse"]
 
-_KEY = r"(?P<key>[A-Za-z0-9]([A-Za-z0-9_./-]*[A-Za-z0-9])?)"
-_VALUE = r"([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?"
-_FORMS = tuple(
-    re.compile(form)
-    for form in (
-        rf"{_KEY}\s*(?P<equality>==|=|!=)\s*(?P<value>{_VALUE})",
-        rf"{_KEY}\s+(?P<membership>in|notin)\s*\(\s*(?P<values>{_VALUE}(\s*,\s*{_VALUE})*)\s*\)",
-        rf"(?P<absent>!\s*)?{_KEY}",
-    )
-)
+_SYMBOLS, _SPACES = frozenset("=!(),<>"), frozenset(" \t\r\n")
+_ALPHANUMERIC = frozenset(string.ascii_letters + string.digits)
+_INNER = _ALPHANUMERIC | frozenset("-_.")
+_DNS = frozenset(string.ascii_lowercase + string.digits + "-")
 _LONGEST = 4096  # characters; a name has 253 at most, and nobody names more than a few
+_LONGEST_NAME, _LONGEST_PREFIX = 63, 253
+_END = ""  # the token after the last
 
 
 class SelectorError(ValueError):
@@ -72,26 +72,119 @@ class Selector:
 def parse(text: str) -> Selector:
     if len(text) > _LONGEST:
         raise SelectorError(f"label selector of {len(text)} characters; at most {_LONGEST} are read")
-    if not text.strip():
-        return Selector(())
-    # Commas between requirements, not those between the values in brackets.
-    parts = re.split(r",(?![^(]*\))", text)
-    return Selector(tuple(_requirement(part.strip(), text) for part in parts))
+    return _Parser(text).selector()
 
 
-def _requirement(part: str, text: str) -> Requirement:
-    for form in _FORMS:
-        if found := form.fullmatch(part):
-            return _understood(found.groupdict())
-    raise SelectorError(f"label selector {text!r}: {part!r} is not understood")
+class _Parser:
+    """`_next` is the token to be read; `in` and `notin` are words like others where an operator cannot be."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._tokens = text, _tokens(text)
+        self._next = next(self._tokens)
+
+    def selector(self) -> Selector:
+        if self._next == _END:
+            return Selector(())
+        requirements = [self._requirement()]
+        while self._next == ",":
+            self._take()
+            requirements.append(self._requirement())
+        if self._next != _END:
+            raise self._not_understood("',' or the end")
+        return Selector(tuple(requirements))
+
+    def _requirement(self) -> Requirement:
+        if self._next == "!":
+            self._take()
+            return Requirement(self._key(), Operator.ABSENT)
+        key = self._key()
+        match self._next:
+            case "," | "":
+                return Requirement(key, Operator.EXISTS)
+            case "=" | "==":
+                self._take()
+                return Requirement(key, Operator.IN, frozenset({self._value()}))
+            case "!=":
+                self._take()
+                return Requirement(key, Operator.NOT_IN, frozenset({self._value()}))
+            case "in" | "notin":
+                operator = Operator(self._take())
+                return Requirement(key, operator, self._values())
+        raise self._not_understood("an operator")
+
+    def _key(self) -> str:
+        key = self._next
+        prefix, slash, name = key.rpartition("/")
+        if not _is_name(name) or (slash and not _is_subdomain(prefix)):
+            raise self._not_understood("a label's key")
+        return self._take()
+
+    def _value(self) -> str:
+        """Empty where there is none."""
+        if self._next in (_END, ",", ")"):
+            return ""
+        if not _is_name(self._next):
+            raise self._not_understood("a label's value")
+        return self._take()
+
+    def _values(self) -> frozenset[str]:
+        """At least the empty one: `()` and `(a,)` have it, too."""
+        self._expect("(")
+        values = {self._value()}
+        while self._next == ",":
+            self._take()
+            values.add(self._value())
+        self._expect(")")
+        return frozenset(values)
+
+    def _expect(self, token: str) -> None:
+        if self._next != token:
+            raise self._not_understood(repr(token))
+        self._take()
+
+    def _take(self) -> str:
+        token, self._next = self._next, next(self._tokens, _END)
+        return token
+
+    def _not_understood(self, wanted: str) -> SelectorError:
+        text, found = _shown(self._text), _shown(self._next) if self._next else "the end"
+        return SelectorError(f"label selector {text}: {found} where {wanted} should be")
 
 
-def _understood(said: dict[str, str | None]) -> Requirement:
-    key = said["key"] or ""
-    if equality := said.get("equality"):
-        operator = Operator.NOT_IN if equality == "!=" else Operator.IN
-        return Requirement(key, operator, frozenset({said["value"] or ""}))
-    if membership := said.get("membership"):
-        values = frozenset(value.strip() for value in (said["values"] or "").split(","))
-        return Requirement(key, Operator(membership), values)
-    return Requirement(key, Operator.ABSENT if said.get("absent") else Operator.EXISTS)
+def _tokens(text: str) -> Iterator[str]:
+    """Symbols, words, and the end."""
+    at = 0
+    while at < len(text):
+        begin = at
+        at += 1
+        if text[begin] in _SPACES:
+            continue
+        if text[begin] in "=!":
+            at += text.startswith("=", at)
+        elif text[begin] not in _SYMBOLS:
+            while at < len(text) and text[at] not in _SYMBOLS and text[at] not in _SPACES:
+                at += 1
+        yield text[begin:at]
+    yield _END
+
+
+def _is_name(text: str) -> bool:
+    """A label's value, or its key without the prefix."""
+    return (
+        0 < len(text) <= _LONGEST_NAME
+        and text[0] in _ALPHANUMERIC
+        and text[-1] in _ALPHANUMERIC
+        and _INNER.issuperset(text)
+    )
+
+
+def _is_subdomain(text: str) -> bool:
+    labels = text.split(".")
+    return len(text) <= _LONGEST_PREFIX and all(
+        label and not label.startswith("-") and not label.endswith("-") and _DNS.issuperset(label)
+        for label in labels
+    )
+
+
+def _shown(text: str) -> str:
+    return repr(text) if len(text) <= 100 else f"{text[:100]!r}..."

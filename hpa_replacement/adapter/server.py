@@ -1,4 +1,4 @@
-"""The adapter under gunicorn: what is served at which path, to whom."""
+"""The adapter under gunicorn: what is served at which path, to whom; health on a port of its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import flask
 import orjson
 import structlog
 import werkzeug.exceptions
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from hpa_replacement.adapter import discovery, selectors, values
 from hpa_replacement.adapter.authentication import (
@@ -28,15 +27,17 @@ from hpa_replacement.adapter.model import NotFound, TargetValue
 from hpa_replacement.adapter.refusal import Refusal
 from hpa_replacement.adapter.settings import Settings
 from hpa_replacement.adapter.table import Policies
-from hpa_replacement.adapter.worker import HEADERS, PEER, PeerWorker
 from surgekit import answering_server
 from surgekit.certificates import ReloadingServerContext
+from surgekit.health_server import health_port
+from surgekit.http_port import HEADERS, PEER, REQUESTS, HttpPort
 from surgekit.kube import ApiError, Kube, KubeUnreachable
+from surgekit.latency import answer_quickly
+from surgekit.table import Unreadable
 
 __all__ = ["Application", "run"]
 
 log = structlog.get_logger(__name__)
-OPEN_PATHS = ("/livez", "/readyz")  # the kubelet asks these and has nothing to show
 _LOAD_S = 20.0  # under the 30 s gunicorn gives a worker to begin
 Answer = flask.typing.ResponseReturnValue
 
@@ -46,16 +47,18 @@ class Application:
 
     def __init__(self, settings: Settings, kube: Kube) -> None:
         self.settings = settings
-        self.policies = Policies(kube)
+        unreadable = Unreadable(kube, "adapter")
+        self.policies = Policies(kube, unreadable)
         self._directory = tempfile.TemporaryDirectory(prefix="surgekit-adapter-")
         self._ca_file = Path(self._directory.name) / "request-header-ca.crt"
-        self._front_proxy = FrontProxy(kube, self._ca_file)
+        self._front_proxy = FrontProxy(kube, unreadable, self._ca_file)
         self._tokens = TokenReviews(kube)
         self._authoriser = Authoriser(kube, settings.allowed_for_s, settings.denied_for_s)
         self._limits = values.Limits(settings.max_age_intervals, settings.max_input_age_s)
         self.metrics = Metrics(self.policies.count, self.input_age_s)
+        self.metrics.registry.register(unreadable)
         self._flask = _flask(self)
-        self.tls: ReloadingServerContext
+        self.ports: tuple[HttpPort, ...] = ()  # until `load`
 
     def start(self) -> Application:
         self.load()
@@ -76,9 +79,13 @@ class Application:
                     raise
                 time.sleep(1.0)
         directory = self.settings.tls_directory
-        self.tls = ReloadingServerContext(directory / "tls.crt", directory / "tls.key", self._ca_file)
+        tls = ReloadingServerContext(directory / "tls.crt", directory / "tls.key", self._ca_file)
+        requests = HttpPort(self, REQUESTS, tls.context, self._believes)
+        self.ports = requests, health_port(self, requests=requests)
 
     def stop(self) -> None:
+        for port in self.ports:
+            port.close()
         self.policies.stop()
         self._front_proxy.stop()
         self._directory.cleanup()
@@ -86,8 +93,16 @@ class Application:
     def input_age_s(self) -> float:
         return self.policies.age_s(time.monotonic())
 
-    def ready(self) -> bool:
-        return self.input_age_s() <= self.settings.max_input_age_s
+    def alive(self, now_s: float) -> bool:  # noqa: ARG002
+        return True  # whoever answers this lives
+
+    def not_ready(self, now_s: float) -> str:
+        fresh = self.policies.age_s(now_s) <= self.settings.max_input_age_s
+        return "" if fresh else "no word of KneePolicies from the API server"
+
+    def _believes(self, name: str | None) -> bool:
+        rules = self._front_proxy.rules
+        return rules is not None and rules.believes(name)
 
     def admit(self, asked: Asked) -> None:
         """Raises a Refusal unless whoever asks is known and may."""
@@ -118,20 +133,6 @@ def _flask(application: Application) -> flask.Flask:
     metrics = application.metrics
     external, custom = (f"/apis/{group}/{version}" for group, version in discovery.VERSIONS.items())
 
-    @app.get("/livez")
-    def livez() -> Answer:
-        return "ok"
-
-    @app.get("/readyz")
-    def readyz() -> Answer:
-        ready, age_s = application.ready(), application.input_age_s()
-        known = round(age_s, 3) if age_s < 1e9 else None
-        return flask.jsonify(ready=ready, policies_age_s=known), 200 if ready else 503
-
-    @app.get("/metrics")
-    def metrics_() -> Answer:
-        return flask.Response(generate_latest(metrics.registry), content_type=CONTENT_TYPE_LATEST)
-
     @app.get("/apis")
     def groups() -> Answer:
         return _json(discovery.group_list())
@@ -152,25 +153,21 @@ def _flask(application: Application) -> flask.Flask:
 
     @app.get(f"{external}/namespaces/<namespace>/<metric>")
     def external_metric(namespace: str, metric: str) -> Answer:
-        application.admit(_attributes("list", discovery.EXTERNAL, namespace, metric))
         selector = selectors.parse(flask.request.args.get("labelSelector", ""))
         found = values.selected(application.picture(), namespace, metric, selector)
         return _answer(found, values.external_list)
 
     @app.get(f"{custom}/namespaces/<namespace>/{discovery.POLICIES}/<name>/<metric>")
     def custom_metric(namespace: str, name: str, metric: str) -> Answer:
-        application.admit(_attributes("get", discovery.CUSTOM, namespace, discovery.POLICIES, metric, name))
         selector = selectors.parse(flask.request.args.get("metricLabelSelector", ""))
         found = values.named(application.picture(), namespace, name, metric, selector)
         return _answer(found, values.custom_list)
 
     @app.before_request
     def admitted() -> None:
-        """Metrics are resources and admitted where they are served; everything else by its path."""
+        """Before anything is said, whatever the method: metrics are resources, everything else is a path."""
         flask.g.begin_s = time.perf_counter()
-        path = flask.request.path
-        if path not in OPEN_PATHS and flask.request.endpoint not in ("external_metric", "custom_metric"):
-            application.admit(Asked(flask.request.method.lower(), path=path))
+        application.admit(_asked())
 
     @app.after_request
     def counted(response: flask.Response) -> flask.Response:
@@ -203,6 +200,18 @@ def _flask(application: Application) -> flask.Flask:
     return app
 
 
+def _asked() -> Asked:
+    asked, view = flask.request, flask.request.view_args or {}
+    match asked.endpoint:
+        case "external_metric":
+            return _attributes("list", discovery.EXTERNAL, view["namespace"], view["metric"])
+        case "custom_metric":
+            names = (discovery.POLICIES, view["metric"], view["name"])
+            return _attributes("get", discovery.CUSTOM, view["namespace"], *names)
+        case _:
+            return Asked(asked.method.lower(), path=asked.path)
+
+
 def _attributes(
     verb: str, group: str, namespace: str, resource: str, subresource: str = "", name: str = ""
 ) -> Asked:
@@ -230,6 +239,8 @@ def run(settings: Settings, kubeconfig: Path | None = None) -> None:
     """Serve until told to stop."""
 
     def make() -> Application:
+        answer_quickly()
         return Application(settings, Kube.connect(kubeconfig)).start()
 
-    answering_server.serve(make, settings.bind, PeerWorker, "surgekit-adapter", settings.log_level)
+    binds = [settings.bind, settings.health_bind]
+    answering_server.serve(make, binds, "surgekit-adapter", settings.log_level)

@@ -26,7 +26,8 @@ class Settings:
     denied_for_s: float = setting(
         10.0, "seconds for which it is remembered that somebody may not", minimum=0.0, maximum=600.0
     )
-    bind: str = setting("0.0.0.0:8443", "address and port to listen on")
+    bind: str = setting("0.0.0.0:8443", "address and port where metrics are asked for")
+    health_bind: str = setting("0.0.0.0:8080", "address and port of /livez, /readyz, /metrics")
     tls_directory: Path = setting(
         Path("/etc/surgekit/tls"), "directory with tls.crt and tls.key; a renewed pair is served at once"
     )

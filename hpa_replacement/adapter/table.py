@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from hpa_replacement.adapter.model import PolicyFacts, PolicyTable
 from hpa_replacement.kneepolicy import PATH
 from surgekit import duration
+from surgekit.checked import checked
 from surgekit.kube import Kube
 from surgekit.modes import Mode
+from surgekit.table import Seen, Table, Unreadable
 from surgekit.watch import Watch
 
 __all__ = ["Policies", "read_policy"]
@@ -18,10 +21,11 @@ Json = dict[str, Any]
 _DEFAULT_INTERVAL = "30s"  # the CRD's default, which the paper uses
 
 
-class Policies:
+class Policies(Table[PolicyFacts]):
     """The consumer of the watch; `table` is replaced as a whole, so that readers need no lock."""
 
-    def __init__(self, kube: Kube) -> None:
+    def __init__(self, kube: Kube, unreadable: Unreadable) -> None:
+        super().__init__(unreadable)
         self.table: PolicyTable = {}
         self._watch = Watch(kube, PATH, self)
 
@@ -37,22 +41,30 @@ class Policies:
     def count(self) -> int:
         return sum(map(len, self.table.values()))
 
-    def replace(self, objects: list[Json], arrival_s: float) -> None:  # noqa: ARG002
+    def read(self, obj: Json) -> PolicyFacts:
+        return read_policy(obj)
+
+    def listed(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
+        """At once: what is answered in between must be of one picture."""
         table: dict[str, dict[str, PolicyFacts]] = {}
-        for facts in map(read_policy, objects):
-            table.setdefault(facts.namespace, {})[facts.name] = facts
+        for obj in there:
+            facts = obj.says if obj.readable else self.table.get(obj.namespace, {}).get(obj.name)
+            if facts is not None:
+                table.setdefault(obj.namespace, {})[obj.name] = facts
         self.table = table
 
-    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:  # noqa: ARG002
-        facts = read_policy(obj)
-        there = dict(self.table.get(facts.namespace, {}))
-        if kind == "DELETED":
-            there.pop(facts.name, None)
-        else:
-            there[facts.name] = facts
-        self.table = {**self.table, facts.namespace: there}
+    def put(self, obj: Seen, says: PolicyFacts, arrival_s: float) -> None:  # noqa: ARG002
+        self.table = {
+            **self.table,
+            obj.namespace: {**self.table.get(obj.namespace, {}), obj.name: says},
+        }
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
+        there = {n: facts for n, facts in self.table.get(obj.namespace, {}).items() if n != obj.name}
+        self.table = {**self.table, obj.namespace: there}
 
 
+@checked
 def read_policy(obj: Json) -> PolicyFacts:
     """Absent fields have the CRD's defaults (mode shadow, via scale): served is only what says so."""
     metadata, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}

@@ -16,7 +16,7 @@ from hpa_replacement.knative.reconciliation import SKS_PATH, Create, Patch, Step
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.scale import NotScalable, Scales
 from hpa_replacement.settings import Settings
-from hpa_replacement.sources import ClusterSource, Objects
+from hpa_replacement.sources import ClusterSource, Objects, as_it_is
 from surgekit.kube import ApiError, Kube, KubeUnreachable
 from surgekit.watch import Watch, overdue
 
@@ -45,7 +45,8 @@ class PodAutoscalerLoop:
         self._metrics, self._leads = metrics, leads
         self._scales = Scales(kube)
         self._lock = threading.Lock()
-        self._pas, self._skss = Objects(self._lock), Objects(self._lock)
+        unread = source.unreadable
+        self._pas, self._skss = (Objects(unread, self._lock, as_it_is) for _ in range(2))
         self._watches = {
             "podautoscalers": Watch(kube, pod_autoscaler.PATH, self._pas),
             "serverlessservices": Watch(kube, SKS_PATH, self._skss),

@@ -8,14 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpa_replacement.kneepolicy import Target
+from surgekit.api_path import Resource, is_api_version, is_kind, is_name
+from surgekit.checked import WrongType, checked
 
-__all__ = ["CLASS", "PATH", "PodAutoscaler", "PodAutoscalerError", "is_ours", "read"]
+__all__ = ["CLASS", "PATH", "POD_AUTOSCALERS", "PodAutoscaler", "PodAutoscalerError", "is_ours", "read"]
 
 Json = dict[str, Any]
-PATH = "/apis/autoscaling.internal.knative.dev/v1alpha1/podautoscalers"
+POD_AUTOSCALERS = Resource("autoscaling.internal.knative.dev/v1alpha1", "podautoscalers")
+PATH = POD_AUTOSCALERS.path()
 # Knative keeps what ends in knative.dev for its own classes.
 CLASS = "knee.surgekit.dev"
 _GROUP = "autoscaling.knative.dev"
+_SHOWN = 300
 _MOST = 100_000  # of the KneePolicy's schema
 
 
@@ -43,6 +47,14 @@ def is_ours(obj: Json) -> bool:
 
 def read(obj: Json, default_high: int) -> PodAutoscaler:
     """`default_high` holds where max-scale is absent or 0, which to Knative is no limit."""
+    try:
+        return _read(obj, default_high)
+    except (KeyError, TypeError, AttributeError, WrongType) as error:
+        raise PodAutoscalerError(f"it cannot be read: {type(error).__name__}: {error}"[:_SHOWN]) from error
+
+
+@checked
+def _read(obj: Json, default_high: int) -> PodAutoscaler:
     metadata, spec = obj["metadata"], obj["spec"]
     annotations = metadata.get("annotations") or {}
     low = _number(annotations, "min-scale", "minScale")
@@ -81,7 +93,10 @@ def _number(annotations: Mapping[str, str], *names: str) -> int:
 
 
 def _target(namespace: str, reference: Json) -> Target:
-    for field in ("apiVersion", "kind", "name"):
-        if not reference.get(field):
-            raise PodAutoscalerError(f"spec.scaleTargetRef.{field}: must be set")
+    for field, allowed in (("apiVersion", is_api_version), ("kind", is_kind), ("name", is_name)):
+        value = reference.get(field)
+        if not isinstance(value, str) or not allowed(value):
+            raise PodAutoscalerError(
+                f"spec.scaleTargetRef.{field}: {repr(value)[:200]} is not valid in Kubernetes"
+            )
     return Target(reference["apiVersion"], reference["kind"], namespace, reference["name"])

@@ -8,21 +8,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hpa_replacement.knative.pod_autoscaler import PodAutoscaler, PodAutoscalerError, is_ours, read
+from hpa_replacement.knative.pod_autoscaler import (
+    POD_AUTOSCALERS,
+    PodAutoscaler,
+    PodAutoscalerError,
+    is_ours,
+    read,
+)
 from hpa_replacement.knative.pod_autoscaler_status import (
     Observed,
     condition_of,
     status_if_refused,
     status_of,
 )
-from hpa_replacement.kneepolicy import Target
+from hpa_replacement.kneepolicy import KNEE_POLICIES, Target
+from surgekit.api_path import Resource
 
 __all__ = ["SKS_PATH", "Create", "Patch", "ScaleTo", "Step", "controlled", "plan"]
 
 Json = dict[str, Any]
-SKS_PATH = "/apis/networking.internal.knative.dev/v1alpha1/serverlessservices"
-_PA_VERSION = "autoscaling.internal.knative.dev/v1alpha1"
-_POLICY_VERSION, _SKS_VERSION = "surgekit.dev/v1alpha1", "networking.internal.knative.dev/v1alpha1"
+_SERVERLESS_SERVICES = Resource("networking.internal.knative.dev/v1alpha1", "serverlessservices")
+SKS_PATH = _SERVERLESS_SERVICES.path()
 # Of the policy's condition Deciding: the replicas are as somebody else, or a budget of the user's, has them.
 _HANDS_OFF = frozenset({"AnotherAutoscaler", "Paused", "BudgetSpent"})
 
@@ -63,7 +69,7 @@ def plan(
     if not is_ours(obj):
         # It was, if it has a policy: two autoscalers must not pull at one target.
         if policy and controlled(policy, obj) and policy["spec"].get("mode") != "off":
-            return (_patch(_POLICY_VERSION, "kneepolicies", policy, {"spec": {"mode": "off"}}),)
+            return (_patch(KNEE_POLICIES, policy, {"spec": {"mode": "off"}}),)
         return ()
     try:
         pa = read(obj, default_high)
@@ -76,8 +82,8 @@ def plan(
     policy_spec, sks_spec = _policy_spec(pa), _sks_spec(pa, sks, target)
     wanted = ((policy or {}).get("status") or {}).get("targetReplicas")
     return (
-        *_keep(obj, _POLICY_VERSION, "KneePolicy", "kneepolicies", policy, policy_spec),
-        *_keep(obj, _SKS_VERSION, "ServerlessService", "serverlessservices", sks, sks_spec),
+        *_keep(obj, KNEE_POLICIES, "KneePolicy", policy, policy_spec),
+        *_keep(obj, _SERVERLESS_SERVICES, "ServerlessService", sks, sks_spec),
         *_within_bounds(pa, policy, target),
         *_status(obj, status_of(pa, obj, sks, wanted, target, now_s)),
     )
@@ -112,16 +118,14 @@ def _sks_spec(pa: PodAutoscaler, sks: Json | None, target: Observed | str) -> Js
     return {"mode": mode, "objectRef": reference, "protocolType": pa.protocol, "numActivators": 0}
 
 
-def _keep(
-    owner: Json, version: str, kind: str, plural: str, have: Json | None, spec: Json
-) -> tuple[Step, ...]:
+def _keep(owner: Json, resource: Resource, kind: str, have: Json | None, spec: Json) -> tuple[Step, ...]:
     if have:
         if have["metadata"].get("deletionTimestamp") or _holds(have["spec"], spec):
             return ()
-        return (_patch(version, plural, have, {"spec": spec}),)
+        return (_patch(resource, have, {"spec": spec}),)
     metadata = owner["metadata"]
     body = {
-        "apiVersion": version,
+        "apiVersion": resource.api_version,
         "kind": kind,
         "metadata": {
             "name": metadata["name"],
@@ -129,7 +133,7 @@ def _keep(
             "labels": dict(metadata.get("labels") or {}),
             "ownerReferences": [
                 {
-                    "apiVersion": _PA_VERSION,
+                    "apiVersion": POD_AUTOSCALERS.api_version,
                     "kind": "PodAutoscaler",
                     "name": metadata["name"],
                     "uid": metadata["uid"],
@@ -139,7 +143,7 @@ def _keep(
         },
         "spec": spec,
     }
-    return (Create(f"/apis/{version}/namespaces/{metadata['namespace']}/{plural}", body),)
+    return (Create(resource.path(metadata["namespace"]), body),)
 
 
 def _within_bounds(pa: PodAutoscaler, policy: Json | None, target: Observed | str) -> tuple[Step, ...]:
@@ -159,12 +163,12 @@ def _within_bounds(pa: PodAutoscaler, policy: Json | None, target: Observed | st
 def _status(obj: Json, status: Json) -> tuple[Step, ...]:
     if _holds(obj.get("status") or {}, status):
         return ()
-    return (_patch(_PA_VERSION, "podautoscalers", obj, {"status": status}, "/status"),)
+    return (_patch(POD_AUTOSCALERS, obj, {"status": status}, "status"),)
 
 
-def _patch(version: str, plural: str, obj: Json, body: Json, subresource: str = "") -> Patch:
+def _patch(resource: Resource, obj: Json, body: Json, subresource: str | None = None) -> Patch:
     metadata = obj["metadata"]
-    path = f"/apis/{version}/namespaces/{metadata['namespace']}/{plural}/{metadata['name']}{subresource}"
+    path = resource.path(metadata["namespace"], metadata["name"], subresource)
     # With the uid, so that another of the same name that came meanwhile is left alone.
     return Patch(path, {"metadata": {"uid": metadata["uid"]}, **body})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -17,7 +18,7 @@ from surgekit.prometheus import Labels, NoAnswer
 
 Json = dict[str, Any]
 APPS = "/apis/apps/v1"
-OWN_QUERIES = {what: f"{what} $namespace/$function" for what in ("throughput", "latency", "errors", "cpu")}
+OWN_QUERIES = {what: f'{what}{{function="$function"}}' for what in ("throughput", "latency", "errors", "cpu")}
 _numbers = itertools.count()
 
 
@@ -52,7 +53,7 @@ def pod(name: str, *, ready: bool = True, node: str = "node-0", app: str = "web"
 
 def node(name: str = "node-0", cpu: str = "8", memory: str = "16Gi", pods: str = "110", **spec: Any) -> Json:
     return {
-        "metadata": {"name": name, "labels": {"pool": "blue"}},
+        "metadata": {"name": name, "uid": f"node-{name}", "labels": {"pool": "blue"}},
         "spec": spec,
         "status": {
             "allocatable": {"cpu": cpu, "memory": memory, "pods": pods},
@@ -63,7 +64,8 @@ def node(name: str = "node-0", cpu: str = "8", memory: str = "16Gi", pods: str =
 
 def hpa(name: str, target: str, api_version: str = "apps/v1") -> Json:
     reference = {"apiVersion": api_version, "kind": "Deployment", "name": target}
-    return {"metadata": {"name": name, "namespace": "shop"}, "spec": {"scaleTargetRef": reference}}
+    metadata = {"name": name, "namespace": "shop", "uid": f"hpa-{name}"}
+    return {"metadata": metadata, "spec": {"scaleTargetRef": reference}}
 
 
 def merge_patch(before: Any, patch: Any) -> Any:
@@ -111,6 +113,7 @@ class World:
         for _ in range(intervals):
             self.now_s += 30.0
             rounds.round(self.now_s)
+            rounds._lanes.wait()
 
     def add(self, *policies: Json) -> None:
         self.policies |= {policy["metadata"]["name"]: policy for policy in policies}
@@ -197,8 +200,10 @@ class World:
         self.queries.append(query)
         if self.down:
             raise NoAnswer("Prometheus at http://nowhere does not answer: timed out")
-        what, name = query.split(" ")
-        replicas, clients = self.replicas[name.removeprefix("shop/")], self.clients
+        asked = re.fullmatch(r'(\w+)\{function="(.*)",namespace="shop"\}', query)
+        assert asked, query
+        what, name = asked.groups()
+        replicas, clients = self.replicas[name], self.clients
         throughput = replicas * clients / (clients + replicas - 1) if clients else 0.0
         values = {
             "throughput": throughput,

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
-from hpa_replacement.cluster_state import ClusterState, read_selector
+from hpa_replacement.cluster_state import ClusterState, read_node, read_pod, read_selector
 from tests.hpa_replacement.builders import node, pod
 
 WEB = {"app": "web"}
 
 
-def state(*pods: dict[str, Any], at_s: float = 100.0) -> ClusterState:
-    cluster = ClusterState()
-    cluster.replace_nodes([node()])
+class Fed(ClusterState):
+    """As the watches' tables feed it."""
+
+    def replace_pods(self, objects: Iterable[dict[str, Any]], now_s: float) -> None:
+        listed = list(objects)
+        self.keep_pods({obj["metadata"]["uid"] for obj in listed}, now_s)
+        for obj in listed:
+            self.apply_pod("MODIFIED", obj, now_s)
+
+    def apply_pod(self, kind: str, obj: dict[str, Any], now_s: float) -> None:
+        self.put_pod(obj["metadata"]["uid"], None if kind == "DELETED" else read_pod(obj), now_s)
+
+    def apply_node(self, kind: str, obj: dict[str, Any]) -> None:
+        self.put_node(obj["metadata"]["name"], None if kind == "DELETED" else read_node(obj))
+
+
+def state(*pods: dict[str, Any], at_s: float = 100.0) -> Fed:
+    cluster = Fed()
+    cluster.apply_node("ADDED", node())
     cluster.replace_pods(pods, at_s)
     return cluster
 
@@ -194,7 +211,7 @@ def test_node_selectors(selector: dict[str, str], may: bool) -> None:
 
 def test_labels_that_are_used_once_are_forgotten() -> None:
     """Jobs give every pod labels of its own; a controller runs for months."""
-    cluster = ClusterState()
+    cluster = Fed()
     for day in range(100):
         job = pod(f"job-{day}", app=f"job-{day}")
         cluster.apply_pod("ADDED", job, day * 86400.0)

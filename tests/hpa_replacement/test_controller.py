@@ -13,6 +13,7 @@ from hpa_replacement.controller import Controller
 from hpa_replacement.settings import Settings
 from surgekit.kube import Kube, KubeUnreachable
 from surgekit.prometheus import Queries
+from surgekit.table import Unreadable
 
 
 class FakeLease:
@@ -32,7 +33,7 @@ class FakeSource:
     age_s = 0.0
 
     def __init__(self, *_: Any) -> None:
-        pass
+        self.unreadable = Unreadable(cast(Kube, None), "kneescale")
 
     def start(self) -> None:
         pass

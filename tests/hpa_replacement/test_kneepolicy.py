@@ -33,7 +33,6 @@ def test_what_is_not_said_is_as_the_crd_has_it() -> None:
     assert (policy.preset, policy.function, policy.queries) == ("http", "web", {})
     assert policy.policy == Policy(max_replicas=40)
     assert (policy.key, policy.generation) == ("shop/web", 1)
-    assert policy.path == "/apis/surgekit.dev/v1alpha1/namespaces/shop/kneepolicies/web"
 
 
 def test_everything_said_is_read() -> None:

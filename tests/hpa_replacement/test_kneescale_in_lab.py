@@ -142,7 +142,9 @@ def running(binaries: Binaries, _able: None) -> Iterator[Running]:
         )
         running.create_policy(WITH_HPA, "float")
         running.create_policy(SHADOWED, "float", mode="shadow")
-        running.create_policy(SHADOWED, "no-scale", kind="DaemonSet")
+        targets = f"/api/v1/namespaces/{parts.NAMESPACE}/configmaps/surgekit-kneescale-targets"
+        lab.kube.patch(targets, {"data": {"DaemonSet.apps": "daemonsets"}})
+        lab.wait_for(lambda: _taken(running, SHADOWED, "no-scale", "DaemonSet"), "the kind is listed")
         running.create_policy(ENFORCED, "float")
         adapter.install_beside_kneescale(lab)
         port = lab.free_port()
@@ -151,6 +153,14 @@ def running(binaries: Binaries, _able: None) -> Iterator[Running]:
         running.create_policy(BY_HPA, "float", via="metrics")
         running.create_example_hpa(BY_HPA, "float")
         yield running
+
+
+def _taken(running: Running, namespace: str, name: str, kind: str) -> bool:
+    try:
+        running.create_policy(namespace, name, kind)
+    except ApiError:
+        return False
+    return True
 
 
 def _served(lab: Lab) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from hpa_replacement.monitor import Asked, Reading, read
 from hpa_replacement.presets import CPU, PRESETS
-from surgekit.prometheus import Labels, NoAnswer, QueryFailed
+from surgekit.prometheus import Labels, NoAnswer, QueryFailed, Round
 
 WINDOW_S, SCRAPE_S = 30.0, 5.0
 
@@ -60,7 +60,7 @@ def prometheus() -> FakePrometheus:
 
 
 def one(prometheus: FakePrometheus, **changed: object) -> Reading | str:
-    return read(prometheus, [asked(**changed)], 1000.0, SCRAPE_S)["shop/web"]  # type: ignore[arg-type]
+    return read(Round(prometheus, 1000.0), [asked(**changed)], SCRAPE_S)["shop/web"]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
@@ -75,17 +75,17 @@ def test_a_thousand_functions_cost_as_many_queries_as_one() -> None:
     prometheus.serve(*names)
     pods = {labels(namespace="shop", pod=f"{n}-{i}"): 0.1 for n in names for i in (0, 1)}
     prometheus.answers[text(CPU)] = pods
-    found = read(prometheus, [asked(n, cpu=True) for n in names], 1000.0, SCRAPE_S)
+    found = read(Round(prometheus, 1000.0), [asked(n, cpu=True) for n in names], SCRAPE_S)
     assert list(found.values()) == [Reading(10.0, 1.0, 0.5, 0.2)] * 1000
     for_all = len(prometheus.asked)
     prometheus.asked.clear()
-    read(prometheus, [asked("f0", cpu=True)], 1000.0, SCRAPE_S)
+    read(Round(prometheus, 1000.0), [asked("f0", cpu=True)], SCRAPE_S)
     assert len(prometheus.asked) == for_all == 5
 
 
 def test_each_length_of_window_has_its_own_queries(prometheus: FakePrometheus) -> None:
     prometheus.serve("other", window="18000ms")
-    found = read(prometheus, [asked(), asked("other", window_s=18.0)], 1000.0, SCRAPE_S)
+    found = read(Round(prometheus, 1000.0), [asked(), asked("other", window_s=18.0)], SCRAPE_S)
     assert found == dict.fromkeys(("shop/web", "shop/other"), Reading(10.0, 1.0, 0.5, None))
 
 
@@ -117,7 +117,7 @@ def test_an_interval_covered_in_part_is_a_reason(
 
 
 def test_one_function_without_metrics_does_not_hold_up_the_others(prometheus: FakePrometheus) -> None:
-    found = read(prometheus, [asked("new"), asked()], 1000.0, SCRAPE_S)
+    found = read(Round(prometheus, 1000.0), [asked("new"), asked()], SCRAPE_S)
     assert isinstance(found["shop/new"], str)
     assert isinstance(found["shop/web"], Reading)
 
@@ -126,16 +126,16 @@ OWN = {
     "throughput": 'a{f="$function"}',
     "errors": 'b{ns="$namespace"}',
     "latency": "c[$window]",
-    "cpu": "$target$",
+    "cpu": 'sum(d{t="$target"})',
 }
 
 
 def own_answers(prometheus: FakePrometheus) -> None:
     prometheus.answers = {
-        'a{f="web"}': {labels(x="1"): 7.0},
-        'b{ns="shop"}': {labels(): 0.0},
-        "c[30000ms]": {labels(): 0.25},
-        "web$": {labels(): 0.4},
+        'a{f="web",namespace="shop"}': {labels(x="1"): 7.0},
+        'b{namespace="shop",ns="shop"}': {labels(): 0.0},
+        'c{namespace="shop"}[30s]': {labels(): 0.25},
+        'sum(d{namespace="shop",t="web"})': {labels(): 0.4},
     }
 
 
@@ -155,20 +155,22 @@ def test_own_queries_must_give_one_series(prometheus: FakePrometheus, what: str,
 
 
 def test_a_query_that_fails_is_a_reason_for_those_who_asked_it(prometheus: FakePrometheus) -> None:
-    prometheus.answers["sum("] = QueryFailed("Prometheus refused 'sum(': parse error")
-    bad = [asked(f"bad{i}", queries={"errors": "sum("}) for i in range(3)]
+    query = 'sum(x{namespace="shop"})'
+    prometheus.answers[query] = QueryFailed("Prometheus refused it: too many samples")
+    bad = [asked(f"bad{i}", queries={"errors": "sum(x)"}) for i in range(3)]
     prometheus.serve("web", *(b.function for b in bad))
-    found = read(prometheus, [*bad, asked()], 1000.0, SCRAPE_S)
+    found = read(Round(prometheus, 1000.0), [*bad, asked()], SCRAPE_S)
     assert isinstance(found["shop/web"], Reading)
-    assert {found[b.name] for b in bad} == {"Prometheus refused 'sum(': parse error"}
-    assert prometheus.asked.count("sum(") == 1, "and it is not sent again"
+    assert {found[b.name] for b in bad} == {"Prometheus refused it: too many samples"}
+    assert prometheus.asked.count(query) == 1, "and it is not sent again"
 
 
 def test_a_prometheus_that_does_not_answer_is_not_waited_for_a_thousand_times() -> None:
     prometheus = FakePrometheus()
-    policies = [asked(f"f{i}", queries={w: f"{w} {i}" for w in OWN}) for i in range(1000)]
-    prometheus.answers = {f"{w} {i}": NoAnswer("timed out") for w in OWN for i in range(1000)}
-    found = read(prometheus, policies, 1000.0, SCRAPE_S)
+    policies = [asked(f"f{i}", queries={w: f"{w}_{i}" for w in OWN}) for i in range(1000)]
+    queries = (f"{w}_{i}" for w in OWN for i in range(1000))
+    prometheus.answers = {f'{query}{{namespace="shop"}}': NoAnswer("timed out") for query in queries}
+    found = read(Round(prometheus, 1000.0), policies, SCRAPE_S)
     assert set(found.values()) == {"timed out"}
     assert len(prometheus.asked) == 3
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
+import requests
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 
@@ -17,7 +18,8 @@ from kwok import prometheus
 from kwok.binaries import PROMETHEUS
 from kwok.errors import BinariesError, LabError
 from kwok.lab import Lab
-from surgekit.prometheus import Prometheus
+from surgekit.prometheus import Prometheus, Round
+from surgekit.promql import confined
 
 pytestmark = pytest.mark.lab
 
@@ -142,7 +144,9 @@ def asked(lab: Lab) -> Iterator[Any]:
     server = Prometheus(f"http://127.0.0.1:{process.port}", 10.0)
 
     def ask(*questions: Asked, at_s: float | None = None) -> dict[str, Reading | str]:
-        return read(server, questions, at_s or time.time(), SCRAPE_S)
+        return read(Round(server, at_s or time.time()), questions, SCRAPE_S)
+
+    ask.url = f"http://127.0.0.1:{process.port}"  # type: ignore[attr-defined]  # for what no question asks
 
     try:
         scrapes = f"min(count_over_time(up[{WINDOW_S * 1000:.0f}ms]))"
@@ -207,13 +211,13 @@ def test_before_there_was_anything_nothing_is_read(asked: Any, preset: str) -> N
 @pytest.mark.parametrize(
     ("query", "why"),
     [
-        ("sum(", "Prometheus refused 'sum('"),
+        ("sum(", "own PromQL: is no PromQL"),
         ("http_requests_total", "gives 7 series with a value, not one"),
         ("nobody_exports_this", "gives 0 series with a value, not one"),
-        ("scalar(sum(up))", "gives a scalar or text, not series"),
-        ("up[1m]", "gives ranges or histograms, not numbers"),
-        ("sum(up) / 0", "gives 0 series with a value, not one"),
-        ("sum(up - up) / 0", "gives 0 series with a value, not one"),
+        ("scalar(sum(http_requests_total))", "gives a scalar or text, not series"),
+        ("http_requests_total[1m]", "gives ranges or histograms, not numbers"),
+        ("sum(http_requests_total) / 0", "gives 0 series with a value, not one"),
+        ("sum(http_requests_total - http_requests_total) / 0", "gives 0 series with a value, not one"),
     ],
 )
 def test_own_queries_that_give_no_number_say_so(asked: Any, query: str, why: str) -> None:
@@ -225,7 +229,7 @@ def test_own_queries(asked: Any, lab: Lab) -> None:
     own = {
         "throughput": 'sum(rate(http_requests_total{namespace="$namespace",service="$function"}[$window]))',
         "errors": "vector(0)",
-        "latency": "sum(up) / 4",
+        "latency": 'count(group by (service) (http_requests_total{service="$function"})) / 2',
         "cpu": 'sum(rate(container_cpu_usage_seconds_total{pod=~"$target-0",container=""}[$window]))',
     }
     until_read(
@@ -236,3 +240,46 @@ def test_own_queries(asked: Any, lab: Lab) -> None:
         latency_s=0.5,
         cpu_cores=pytest.approx(CORES["web-0"], rel=0.05),
     )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "http_requests_total", "sum(rate(a[5m])) / on (x) group_left (y) b offset 1m or 0 * {__name__=~'.+'}",
+        "max_over_time(rate(q[1m] @ 5)[5m:30s] @ end())", '{"a.b", "x y"="z"} unless on ("c d") e',
+        'a{b="\\"} or secret{c=\\""}', "a{b='\\''} + d{c=`\"`}", "topk(3, -a ^ 2) > bool 1", "absent(a)",
+        'count_values("x\\"", a)', 'label_replace(a, "x", "$1", "y", "(.*)")',
+    ],
+)  # fmt: skip
+def test_prometheus_reads_confined_queries_as_we_do(asked: Any, query: str) -> None:
+    answer = requests.get(
+        f"{asked.url}/api/v1/parse_query", params={"query": confined(query, "shop")}, timeout=30
+    )
+    assert answer.status_code == 200, answer.text
+    selectors = list(_selectors(answer.json()["data"]))
+    assert selectors
+    for selector in selectors:
+        own = [m for m in selector["matchers"] if m["name"] == "namespace"]
+        assert own == [{"name": "namespace", "type": "=", "value": "shop"}]
+
+
+def _selectors(tree: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(tree, dict):
+        if tree.get("type") in ("vectorSelector", "matrixSelector"):
+            yield tree
+        for part in tree.values():
+            yield from _selectors(part)
+    elif isinstance(tree, list):
+        for part in tree:
+            yield from _selectors(part)
+
+
+def test_a_tenant_reads_no_series_of_another(asked: Any) -> None:
+    """The same query gives a value in the namespace that has the series, and none in another."""
+    everything = {"throughput": "sum(http_requests_total)", "errors": "vector(0)", "latency": "vector(1)"}
+    own = question("http", "web", queries=everything, cpu=False)
+    (found,) = asked(own).values()
+    assert isinstance(found, Reading)
+    assert found.throughput_per_s > 0
+    (found,) = asked(replace(own, namespace="bank")).values()
+    assert found == "metrics.queries.throughput gives 0 series with a value, not one"

@@ -163,6 +163,7 @@ def test_the_adapter_serves_what_a_round_wrote() -> None:
     world.edit("web", maxReplicas=30)
     assert "has not read the change yet" in withheld(read_policy(world.policies["web"]), world.now_s, limits)
     rounds.round(world.now_s + 1.0)  # a change is answered within its interval
+    rounds._lanes.wait()
     assert withheld(read_policy(world.policies["web"]), world.now_s, limits) == ""
 
 
@@ -231,6 +232,7 @@ def test_a_policy_made_again_under_its_name_starts_anew() -> None:
     world.go(rounds)
     world.add(kneepolicy())
     rounds.round(world.now_s + 1.0)  # within the interval the other was answered in
+    rounds._lanes.wait()
     assert not world.status()["knownKnees"]
     assert world.condition()[1] == "Searching"
 

@@ -66,6 +66,20 @@ def test_pods_that_wait_for_a_node_are_not_room() -> None:
     assert world.status()["lastSample"]["capacity"] == 40
 
 
+def test_one_pod_that_says_nonsense_stops_nobodys_policy() -> None:
+    """A number of 5,000 digits, of which int() raises, in another tenant's pod."""
+    world = World(web=2)
+    world.add(kneepolicy())
+    bad = pod("bad", app="other")
+    bad["metadata"] |= {"namespace": "tenant-b", "annotations": {"surgekit.dev/concurrency": "9" * 5000}}
+    worse = pod("worse", app="other")
+    worse["metadata"]["labels"], worse["spec"]["containers"] = {"app": ["web"]}, "none"
+    world._feed("pods", [worse, bad, pod("web-0"), pod("web-1")])
+    assert sum(world.source.unreadable.count().values()) == 1
+    world.go(world.rounds())
+    assert world.status()["lastSample"]["replicas"] == 2
+
+
 def test_hpas_of_the_same_target_only() -> None:
     same, version = hpa("same", "web"), hpa("older-version", "web", "apps/v1beta1")
     kind, elsewhere = hpa("kind", "web"), hpa("elsewhere", "web")

@@ -47,7 +47,7 @@ def policy(name: str = "checkout", namespace: str = "shop", replicas: int | None
     return {
         "apiVersion": "surgekit.dev/v1alpha1",
         "kind": "KneePolicy",
-        "metadata": {"name": name, "namespace": namespace, "generation": 1},
+        "metadata": {"name": name, "namespace": namespace, "uid": f"{namespace}/{name}", "generation": 1},
         "spec": {
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
             "mode": "enforce",

@@ -1,27 +1,23 @@
-"""An adapter served for real on a local port, over TLS, by gunicorn's worker; its watches unplugged."""
+"""An adapter served for real on local ports, over TLS; its watches unplugged."""
 
 from __future__ import annotations
 
 import http.client
-import os
-import socket
 import ssl
-import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from gunicorn.config import Config
-from gunicorn.glogging import Logger
 
 from hpa_replacement.adapter.server import Application
 from hpa_replacement.adapter.settings import Settings
-from hpa_replacement.adapter.worker import PeerWorker
 from surgekit.certificates import ensure
 from tests.hpa_replacement.adapter.builders import FakeKube, heard_of_just_now, policy
+from tests.served_ports import served
 
 PROXY, STRANGER = "front-proxy-client", "somebody-else"
 HPA = {"X-Remote-User": "hpa", "X-Remote-Group": "system:authenticated"}
@@ -30,8 +26,11 @@ HPA = {"X-Remote-User": "hpa", "X-Remote-Group": "system:authenticated"}
 class Served:
     """`front_proxy` and `other_ca` hold client certificates: PROXY's and STRANGER's, of either CA."""
 
-    def __init__(self, application: Application, kube: FakeKube, port: int, directory: Path) -> None:
-        self.application, self.kube, self.port = application, kube, port
+    def __init__(
+        self, application: Application, kube: FakeKube, directory: Path, port: int, health_port: int
+    ) -> None:
+        self.application, self.kube = application, kube
+        self.port, self.health_port = port, health_port
         self.front_proxy, self.other_ca = directory / "front-proxy", directory / "other"
         self._server_ca = directory / "server" / "ca.crt"
 
@@ -62,12 +61,20 @@ class Served:
         finally:
             connection.close()
 
+    def health(self, path: str) -> tuple[int, Any]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.health_port, timeout=10)
+        try:
+            connection.request("GET", path)
+            return read(connection)
+        finally:
+            connection.close()
 
-def read(connection: http.client.HTTPSConnection) -> tuple[int, Any]:
+
+def read(connection: http.client.HTTPConnection) -> tuple[int, Any]:
     answer = connection.getresponse()
     content = answer.read()
     is_json = "json" in (answer.getheader("content-type") or "")
-    return answer.status, orjson.loads(content) if is_json else content.decode()
+    return answer.status, orjson.loads(content) if is_json and content else content.decode()
 
 
 @pytest.fixture(scope="session")
@@ -81,33 +88,16 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def serve(certificates: Path) -> Iterator[Callable[..., Served]]:
-    running: list[tuple[socket.socket, PeerWorker, Application]] = []
+    with ExitStack() as running:
 
-    def start(*policies: Any, **settings: Any) -> Served:
-        kube = FakeKube(certificates / "front-proxy" / "ca.crt")
-        application = Application(Settings(tls_directory=certificates / "server", **settings), kube)  # type: ignore[arg-type]
-        application.load()
-        application.policies.replace(list(policies) or [policy()], 0.0)
-        heard_of_just_now(application.policies._watch)
-        listener = socket.create_server(("127.0.0.1", 0))
-        worker = PeerWorker(0, os.getpid(), [listener], None, 30, Config(), Logger(Config()))
-        worker.wsgi = application
-        worker.init_lane()
-        running.append((listener, worker, application))
+        def start(*policies: Any, **settings: Any) -> Served:
+            kube = FakeKube(certificates / "front-proxy" / "ca.crt")
+            application = Application(Settings(tls_directory=certificates / "server", **settings), kube)  # type: ignore[arg-type]
+            application.load()
+            running.callback(application.stop)
+            application.policies.replace(list(policies) or [policy()], 0.0)
+            heard_of_just_now(application.policies._watch)
+            numbers = running.enter_context(served(application.ports))
+            return Served(application, kube, certificates, *numbers)
 
-        def accept() -> None:
-            while True:
-                try:
-                    worker.accept(listener)
-                except OSError:
-                    return
-
-        threading.Thread(target=accept, daemon=True).start()
-        return Served(application, kube, listener.getsockname()[1], certificates)
-
-    yield start
-    for listener, worker, application in running:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        worker.tmp.close()
-        application.stop()
+        yield start

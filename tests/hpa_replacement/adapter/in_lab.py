@@ -31,8 +31,6 @@ run(load(Settings, Path(sys.argv[1])), Path(sys.argv[2]))
 
 
 def install(lab: Lab) -> None:
-    lab.apply(MANIFESTS / "base" / "namespace.yaml")
-    lab.apply(Path(__file__).with_name("kneepolicy.crd.yaml"))
     install_beside_kneescale(lab)
     lab.wait_for(lambda: _served(lab, f"{POLICIES}/kneepolicies"), "the CRD")
 
@@ -58,13 +56,14 @@ def certificates(lab: Lab) -> Path:
 
 def start(lab: Lab, port: int, **settings: Any) -> None:
     file = lab.directory / "adapter.settings.yaml"
-    tls = {"bind": f"127.0.0.1:{port}", "tls_directory": str(certificates(lab))}
-    file.write_text(yaml.safe_dump(tls | settings))
+    health_port = lab.free_port()
+    binds = {"bind": f"127.0.0.1:{port}", "health_bind": f"127.0.0.1:{health_port}"}
+    file.write_text(yaml.safe_dump({**binds, "tls_directory": str(certificates(lab)), **settings}))
     account = lab.account_kubeconfig(NAMESPACE, "surgekit-adapter")
     lab.start(
         ADAPTER,
         [sys.executable, "-c", _RUN, file, account],
-        ready=lambda: answers_ready(port, tls=True),
+        ready=lambda: answers_ready(health_port),
         port=port,
     )
 
@@ -87,7 +86,8 @@ def set_policy(lab: Lab, namespace: str, name: str, replicas: int, **spec: Any) 
     path = f"{POLICIES}/namespaces/{namespace}/kneepolicies"
     wanted = policy(name, namespace, replicas, **spec)
     if not _served(lab, f"{path}/{name}"):
-        lab.kube.create(path, wanted | {"metadata": {"name": name}})
+        whole = {"metadata": {"name": name}, "spec": {"maxReplicas": 100} | wanted["spec"]}
+        lab.kube.create(path, wanted | whole)
     lab.kube.patch(f"{path}/{name}/status", {"status": wanted["status"]})
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hpa_replacement.adapter.authentication import (
+    CONFIG_MAP,
     FrontProxy,
     FrontProxyError,
     Identity,
@@ -18,6 +19,8 @@ from hpa_replacement.adapter.authentication import (
     read_rules,
 )
 from hpa_replacement.adapter.refusal import Refusal
+from surgekit.kube import Kube
+from surgekit.table import Unreadable
 from tests.hpa_replacement.adapter.builders import (
     GOOD_TOKEN,
     FakeKube,
@@ -125,12 +128,13 @@ def test_every_group_arrives_whole(groups: list[str]) -> None:
 def test_the_config_map_is_followed_and_a_spoilt_one_is_not(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text(CA)
     target = tmp_path / "followed.crt"
-    proxy = FrontProxy(FakeKube(tmp_path / "ca.crt"), target)  # type: ignore[arg-type]
+    kube = cast(Kube, FakeKube(tmp_path / "ca.crt"))
+    proxy = FrontProxy(kube, Unreadable(kube, "adapter"), target)
     proxy.load()
     assert target.read_text() == CA
 
     def tell(kind: str, data: Any) -> None:
-        proxy.apply(kind, {"data": data}, 0.0)
+        proxy.apply(kind, {"metadata": {"name": CONFIG_MAP, "uid": "u"}, "data": data}, 0.0)
 
     renewed = CA.replace("xyz", "abc")
     tell("MODIFIED", authentication_data(renewed, ("new-name",)))
@@ -165,3 +169,18 @@ def test_a_token_nobody_can_review_is_not_accepted_nor_remembered(tmp_path: Path
         assert refusal.value.code == code
     kube.failing = None
     assert tokens.owner(GOOD_TOKEN, 1.0).name == "prometheus"
+
+
+def test_junk_is_refused_from_memory_and_pushes_nobody_out(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text(CA)
+    kube = FakeKube(tmp_path / "ca.crt")
+    tokens = TokenReviews(kube)  # type: ignore[arg-type]
+    tokens.owner(GOOD_TOKEN, 0.0)
+    for number in range(3000):
+        for _ in range(2):
+            with pytest.raises(Refusal):
+                tokens.owner(f"junk {number}", 1.0)
+    assert len(kube.reviews) == 1 + 3000, "each token once"
+    assert tokens.owner(GOOD_TOKEN, 1.0).name == "prometheus"
+    assert len(kube.reviews) == 1 + 3000, "the good one was not forgotten"
+    assert len(tokens._refused._kept) <= 1000

@@ -117,3 +117,15 @@ def test_memory_never_returns_what_has_expired_nor_grows(
             assert found is None or now_s < until
         assert kept.get(key, now_s) == (serial if now_s < until_s else None)
         assert len(kept._kept) <= at_most
+
+
+def test_what_is_denied_pushes_out_nothing_that_is_allowed(kube: FakeKube) -> None:
+    authoriser = Authoriser(kube, 60.0, 10.0)  # type: ignore[arg-type]
+    authoriser.check(Identity("hpa"), Asked("get", path="/apis"), 0.0)
+    for number in range(25_000):
+        with pytest.raises(Refusal):
+            authoriser.check(Identity("ann"), Asked("get", path=f"/{number}"), 1.0)
+    asked = len(kube.reviews)
+    authoriser.check(Identity("hpa"), Asked("get", path="/apis"), 1.0)
+    assert len(kube.reviews) == asked
+    assert len(authoriser._denied._kept) <= 2000

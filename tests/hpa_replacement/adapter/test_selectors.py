@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,3 +106,27 @@ def test_any_text_is_a_selector_or_an_error(text: str) -> None:
     except SelectorError:
         return
     assert selector.matches({"policy": "a"}) in (True, False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a in (" + " , " * 18 + "!)",
+        "a in (" + "a" * 60 + "!",
+        "a in (" + "," * 4000,
+        "(" * 4096,
+        "," * 4096,
+        "a" * 4096,
+        "a." * 2048,
+        " " * 4095 + "!",
+        "a=b," * 1023 + "!",
+        "a in (b)," * 400 + ",",
+    ],
+)
+def test_the_time_to_refuse_goes_with_the_length(text: str) -> None:
+    """The first of these took minutes when it was matched against a pattern; a second is generous."""
+    begin_s = time.process_time()
+    with pytest.raises(SelectorError) as error:
+        parse(text)
+    assert time.process_time() - begin_s < 1.0
+    assert len(str(error.value)) < 500

@@ -5,14 +5,16 @@ from __future__ import annotations
 import http.client
 import socket
 import ssl
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hpa_replacement.adapter import server, worker
-from hpa_replacement.adapter.authentication import FrontProxyError
+from hpa_replacement.adapter import server
+from hpa_replacement.adapter.authentication import CONFIG_MAP, FrontProxyError
 from hpa_replacement.adapter.settings import Settings
+from surgekit.http_port import REQUESTS
 from tests.hpa_replacement.adapter.builders import (
     GOOD_TOKEN,
     FakeKube,
@@ -110,7 +112,7 @@ def test_nothing_can_be_written(serve: Any) -> None:
 )
 def test_strangers_are_refused(serve: Any, headers: dict[str, str], client: str | None, message: str) -> None:
     served = serve()
-    for path in (VALUE, OBJECT, "/apis", EXTERNAL, "/metrics", "/nowhere"):
+    for path in (VALUE, OBJECT, "/apis", EXTERNAL, "/nowhere"):
         status, answer = served.ask(path, headers, client)
         assert (status, answer["kind"], answer["reason"]) == (401, "Status", "Unauthorized")
         assert message in answer["message"]
@@ -128,8 +130,8 @@ def test_a_direct_caller_with_a_token_is_who_the_token_says(serve: Any) -> None:
     served = serve()
     assert served.ask(VALUE, TOKEN | {"X-Remote-User": "admin"}, None)[0] == 200
     assert served.kube.reviews[-1]["spec"]["user"] == "prometheus"
-    assert served.ask("/metrics", TOKEN, None)[0] == 200
-    assert served.kube.reviews[-1]["spec"]["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
+    assert served.ask("/apis", TOKEN, None)[0] == 200
+    assert served.kube.reviews[-1]["spec"]["nonResourceAttributes"] == {"path": "/apis", "verb": "get"}
 
 
 def test_who_may_not_is_told_what(serve: Any) -> None:
@@ -150,6 +152,17 @@ def test_repeated_groups_reach_the_review_one_by_one(serve: Any) -> None:
     assert served.kube.reviews[-1]["spec"]["groups"] == groups
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
+@pytest.mark.parametrize("path", [VALUE, OBJECT])
+def test_whatever_the_method_a_metric_wants_the_same_right(serve: Any, path: str, method: str) -> None:
+    served = serve()
+    assert served.ask(path, {}, None, method)[0] == 401
+    assert served.ask(path, {"X-Remote-User": "ann"}, method=method)[0] == 403
+    assert served.ask(path, method=method)[0] == 200
+    verbs = [r["spec"]["resourceAttributes"]["verb"] for r in served.kube.reviews]
+    assert verbs == ["list" if path is VALUE else "get"] * 2
+
+
 def test_without_the_api_server_nobody_new_is_let_in(serve: Any) -> None:
     served = serve()
     for served.kube.failing, status in ((unreachable(), 503), (not_allowed_to_ask(), 500)):
@@ -159,10 +172,10 @@ def test_without_the_api_server_nobody_new_is_let_in(serve: Any) -> None:
 
 def test_health_is_open_and_says_what_is_known(serve: Any) -> None:
     served = serve()
-    assert served.ask("/livez", {}, None) == (200, "ok")
-    assert served.ask("/readyz", {}, None)[0] == 200
+    assert served.health("/livez") == (200, "ok")
+    assert served.health("/readyz") == (200, "ok")
     served.application.policies._watch._last_contact_s = -float("inf")
-    assert served.ask("/readyz", {}, None) == (503, {"ready": False, "policies_age_s": None})
+    assert served.health("/readyz") == (503, "no word of KneePolicies from the API server")
     status, answer = served.ask(VALUE)
     assert status == 404
     assert "has not heard of KneePolicies from the API server yet" in answer["message"]
@@ -173,7 +186,7 @@ def test_requests_are_counted_by_group_and_status(serve: Any) -> None:
     served.ask(VALUE)
     served.ask(VALUE.replace("checkout", "never"))
     served.ask(OBJECT, client=None)
-    text = served.ask("/metrics", TOKEN, None)[1]
+    text = served.health("/metrics")[1]
     for line in (
         'surgekit_adapter_requests_total{code="200",group="external.metrics.k8s.io"} 1.0',
         'surgekit_adapter_requests_total{code="404",group="external.metrics.k8s.io"} 1.0',
@@ -202,41 +215,14 @@ def test_a_new_name_and_a_new_ca_of_the_front_proxy_count_at_once(serve: Any) ->
     served: Served = serve()
     follow = served.application._front_proxy
     old_ca, new_ca = (d / "ca.crt" for d in (served.front_proxy, served.other_ca))
-    follow.apply("MODIFIED", {"data": authentication_data(old_ca.read_text(), (STRANGER,))}, 0.0)
+    config_map = {"metadata": {"name": CONFIG_MAP, "uid": "u"}}
+    data = {"data": authentication_data(old_ca.read_text(), (STRANGER,))}
+    follow.apply("MODIFIED", config_map | data, 0.0)
     assert (served.ask(VALUE)[0], served.ask(VALUE, client=STRANGER)[0]) == (401, 200)
-    follow.apply("MODIFIED", {"data": authentication_data(new_ca.read_text())}, 0.0)
+    follow.apply("MODIFIED", config_map | {"data": authentication_data(new_ca.read_text())}, 0.0)
     assert served.ask(VALUE, signed_by=served.other_ca)[0] == 200
     with pytest.raises((ssl.SSLError, ConnectionError, http.client.RemoteDisconnected)):
         served.ask(VALUE)
-
-
-def test_who_says_nothing_is_not_waited_for(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "HANDSHAKE_S", 0.2)
-    monkeypatch.setattr(worker, "STRANGER_IDLE_S", 0.2)
-    served = serve()
-    with socket.create_connection(("localhost", served.port), timeout=10) as silent:
-        assert silent.recv(1) == b"", "closed without a handshake"
-    connection = served.connect(None)
-    connection.connect()
-    try:
-        assert connection.sock.recv(1) == b"", "closed without a request"
-    finally:
-        connection.close()
-    assert served.ask(VALUE)[0] == 200
-
-
-def test_more_connections_than_there_is_room_for_are_turned_away(
-    serve: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker, "CONNECTIONS_AT_MOST", 1)
-    served = serve()
-    first = served.connect()
-    first.connect()
-    with pytest.raises((OSError, http.client.HTTPException)):
-        served.ask(VALUE)
-    first.request("GET", VALUE, headers=HPA)
-    assert read(first)[0] == 200
-    first.close()
 
 
 @pytest.mark.parametrize(
@@ -246,6 +232,12 @@ def test_more_connections_than_there_is_room_for_are_turned_away(
         b"GET / HTTP/9.9\r\n\r\n",
         b"GET /apis HTTP/1.1\r\nX-Remote-User\r\n\r\n",
         b"GET /apis HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"GET /apis HTTP/1.1\r\nX-Remote-User: \xff\xfe\r\n\r\n",
+        b"GET /apis HTTP/1.1\r\nAuthorization: Bearer \xff\xfe\r\n\r\n",
+        b"GET /apis/%ff%fe HTTP/1.1\r\nX-Remote-User: hpa\r\n\r\n",
+        b"GET " + VALUE.encode() + b"%ff HTTP/1.1\r\nX-Remote-User: hpa\r\n\r\n",
+        b"GET /apis/%ed%a0%80 HTTP/1.1\r\nX-Remote-User: hpa\r\n\r\n",
+        b"GET /\xff\xfe HTTP/1.1\r\nX-Remote-User: hpa\r\n\r\n",
         b"\x00\x01\r\n\r\n",
     ],
 )
@@ -254,10 +246,25 @@ def test_nonsense_gets_an_error_and_the_next_is_served(serve: Any, raw: bytes) -
     connection = served.connect()
     connection.connect()
     connection.sock.sendall(raw)
-    answer = connection.sock.recv(65536)
+    assert connection.sock.recv(65536).startswith(b"HTTP/1.1 4")
     connection.close()
-    assert answer == b"" or answer.startswith(b"HTTP/1.1 4")
     assert served.ask(VALUE)[0] == 200
+
+
+def test_slow_strangers_keep_neither_the_front_proxy_nor_probes_out(serve: Any) -> None:
+    """Twice as many as there is room for, each in the middle of its handshake, of one peer and of many."""
+    served = serve()
+    with ExitStack() as stack, closing(served.connect()) as old:
+        old.request("GET", VALUE, headers=HPA)
+        assert read(old)[0] == 200
+        for number in range(2 * REQUESTS.total):
+            source = ("127.0.0.1" if number % 2 else f"127.0.1.{number % 200 + 1}", 0)
+            opened = socket.create_connection(("127.0.0.1", served.port), timeout=60, source_address=source)
+            stack.enter_context(opened).sendall(b"\x16")
+        assert served.ask(VALUE)[0] == 200
+        old.request("GET", VALUE, headers=HPA)
+        assert read(old)[0] == 200
+        assert served.health("/livez") == (200, "ok")
 
 
 def test_a_broken_policy_table_is_an_error_of_ours_and_no_value(serve: Any) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from hpa_replacement.adapter.table import Policies, read_policy
+from surgekit.kube import Kube
 from surgekit.modes import Mode
+from surgekit.table import Unreadable
 from tests.hpa_replacement.adapter.builders import policy
 
 
@@ -54,7 +56,8 @@ def test_bad_fields_are_named(changed: dict[str, Any], fault: str) -> None:
 
 
 def test_the_watch_replaces_changes_and_deletes() -> None:
-    policies = Policies(object())  # type: ignore[arg-type]  # never started
+    kube = cast(Kube, None)  # never started
+    policies = Policies(kube, Unreadable(kube, "adapter"))
     policies.replace([policy("a"), policy("b"), policy("a", "other")], 0.0)
     before = policies.table
     policies.apply("MODIFIED", policy("a", replicas=5), 1.0)

@@ -33,7 +33,6 @@ def cluster(binaries: Binaries) -> Iterator[Lab]:
     with Lab.temporary("knative", instant_pods=True) as lab:
         lab.add_nodes(1)
         lab.start_scheduler()
-        lab.apply(MANIFESTS / "base" / "namespace.yaml")
         install_kneescale(lab)
         apply_manifests(lab, MANIFESTS / "kneescale" / "knative")
         prometheus_port = prometheus.start(lab, {}).port

@@ -55,5 +55,5 @@ def test_the_error_names_the_annotation(annotations: dict[str, str], message: st
 def test_the_error_names_the_field(field: str) -> None:
     obj = pod_autoscaler()
     del obj["spec"]["scaleTargetRef"][field]
-    with pytest.raises(PodAutoscalerError, match=rf"spec\.scaleTargetRef\.{field}: must be set"):
+    with pytest.raises(PodAutoscalerError, match=rf"spec\.scaleTargetRef\.{field}: None is not valid"):
         read(obj, DEFAULT_HIGH)
