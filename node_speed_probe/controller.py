@@ -38,7 +38,8 @@ class Probe:
 
     def __init__(self, settings: Settings, kube: Kube, source: Source | None = None) -> None:
         self.settings, self._kube = settings, kube
-        self._source = source or ApiWatches(kube)
+        watches = ApiWatches(kube)
+        self._source = source or watches
         self._facts: queue.SimpleQueue[tuple[Fact, float]] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._own_ledger, name="ledger", daemon=True)
@@ -47,6 +48,7 @@ class Probe:
         self.metrics = ProbeMetrics(
             lambda: self.snapshot, lambda: self._source.ages_s(time.monotonic()), lambda: self._lease.held
         )
+        self.metrics.registry.register(watches.unreadable)
         self._publisher = Publisher(kube, settings, self._lease, lambda: self.snapshot, self.metrics.writes)
 
     def start(self) -> None:

@@ -60,7 +60,7 @@ class CreationTracker:
             case NodeGone():
                 return self._drop_node(fact.name, now_s)
             case NodesListed():
-                kept = {n.name for n in fact.nodes}
+                kept = {n.name for n in fact.nodes} | fact.unread
                 ended = [o for name in self._nodes.keys() - kept for o in self._drop_node(name, now_s)]
                 for node in fact.nodes:
                     self._node(node.name, now_s).images_listed = node.images
@@ -183,7 +183,7 @@ class CreationTracker:
 
     def _pods_listed(self, listed: PodsListed, now_s: float) -> list[Outcome]:
         """What began, ended or shared the node while nobody watched is not known: no samples from it."""
-        present = {p.uid for p in listed.pods}
+        present = {p.uid for p in listed.pods} | listed.unread
         self._done &= present
         ended = [o for uid in self._node_of.keys() - present for o in self._abort(uid, "Deleted", now_s)]
         for uid, name in self._node_of.items():

@@ -73,7 +73,7 @@ class Ledger:
             case NodeGone():
                 self._nodes.pop(fact.name, None)
             case NodesListed():
-                kept = {n.name for n in fact.nodes}
+                kept = {n.name for n in fact.nodes} | fact.unread
                 self._nodes = {name: r for name, r in self._nodes.items() if name in kept}
                 for node in fact.nodes:
                     self._see(node)

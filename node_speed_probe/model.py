@@ -69,6 +69,7 @@ class PodsListed:
     """All bound pods. What happened between the last word and this is not known."""
 
     pods: tuple[PodSeen, ...]
+    unread: frozenset[str] = frozenset()  # uids of those that are there and cannot be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ class NodeGone:
 @dataclass(frozen=True, slots=True)
 class NodesListed:
     nodes: tuple[NodeSeen, ...]
+    unread: frozenset[str] = frozenset()  # names of those that are there and cannot be read
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,12 @@ from typing import Any
 
 from node_speed_probe.model import ImagePull, NodeSpeedEstimate, Reason
 from node_speed_probe.settings import Settings
+from surgekit.api_path import Resource
 
 __all__ = [
     "API_VERSION",
     "KIND",
+    "NODE_SPEEDS",
     "PATH",
     "Published",
     "choose_writes",
@@ -26,7 +28,8 @@ __all__ = [
 ]
 
 API_VERSION, KIND = "surgekit.dev/v1alpha1", "NodeSpeed"
-PATH = "/apis/surgekit.dev/v1alpha1/nodespeeds"
+NODE_SPEEDS = Resource(API_VERSION, "nodespeeds")
+PATH = NODE_SPEEDS.path()
 _NEVER = float("inf")
 
 

@@ -13,6 +13,7 @@ from prometheus_client import Counter
 from node_speed_probe.ledger import Snapshot
 from node_speed_probe.model import NodeSpeedEstimate
 from node_speed_probe.publication import (
+    NODE_SPEEDS,
     PATH,
     Published,
     choose_writes,
@@ -125,7 +126,9 @@ class Publisher:
         now_s, wall = time.monotonic(), datetime.now(UTC)
         status = status_of(estimate, before, now_s, wall)
         try:
-            written = self._kube.patch(f"{PATH}/{estimate.node}/status", {"status": status})
+            written = self._kube.patch(
+                NODE_SPEEDS.path(name=estimate.node, subresource="status"), {"status": status}
+            )
         except ApiError as error:
             if error.code == 404:
                 return None

@@ -16,16 +16,19 @@ __all__ = ["duration_s", "pull_event"]
 _STARTED = re.compile(r'Pulling image "([^"]+)"')
 _PULLED = re.compile(
     r'Successfully pulled image "([^"]+)" in (\S+)'
-    r"(?: \(\S+ including waiting\))?(?:\. Image size: (\d+) bytes)?"
+    r"(?: \(\S+ including waiting\))?(?:\. Image size: (\d{1,18}) bytes)?"
 )
 _PRESENT = re.compile(r'Container image "([^"]+)" already present on machine')
 # Go writes the micro sign (U+00B5).
+_LONGEST_DURATION = 64
 _UNIT_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "\u00b5s": 1e-6, "ns": 1e-9}
 _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|us|\u00b5s|ns|m|s)")
 
 
 def duration_s(text: str) -> float | None:
     """Seconds of a Go duration such as "1m2.5s"; None when it is not one."""
+    if len(text) > _LONGEST_DURATION:
+        return None
     parts = list(_PART.finditer(text))
     if not parts or "".join(p.group() for p in parts) != text:
         return None

@@ -6,7 +6,7 @@ picture is. Facts are small: nothing of a pod's JSON is kept or queued.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from node_speed_probe.model import (
@@ -24,9 +24,11 @@ from node_speed_probe.model import (
 )
 from node_speed_probe.pulls import pull_event
 from surgekit import pods as pod_objects
+from surgekit.checked import checked
 from surgekit.kube import Kube
 from surgekit.pods import image_name
 from surgekit.quantity import QuantityError, parse
+from surgekit.table import Seen, Table, Unreadable
 from surgekit.watch import Watch
 
 __all__ = ["ApiWatches", "Source", "Tell", "node_seen", "pod_seen", "pull_seen"]
@@ -53,16 +55,22 @@ class ApiWatches:
 
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
+        self.unreadable = Unreadable(kube, "probe")
         self._watches: dict[str, Watch] = {}
 
     def start(self, tell: Tell) -> None:
-        watch = Watch(self._kube, "/api/v1/nodes", _Nodes(tell)).start()
+        unread = self.unreadable
+        watch = Watch(self._kube, "/api/v1/nodes", _Nodes(unread, tell)).start()
         # Nodes first: which images a node has must be known before pods are measured on it.
         watch.synced.wait(timeout=30.0)
         self._watches = {
             "nodes": watch,
-            "pods": Watch(self._kube, "/api/v1/pods", _Pods(tell), fieldSelector="spec.nodeName!=").start(),
-            "events": Watch(self._kube, "/api/v1/events", _Events(tell), fieldSelector=_EVENTS).start(),
+            "pods": Watch(
+                self._kube, "/api/v1/pods", _Pods(unread, tell), fieldSelector="spec.nodeName!="
+            ).start(),
+            "events": Watch(
+                self._kube, "/api/v1/events", _Events(unread, tell), fieldSelector=_EVENTS
+            ).start(),
         }
 
     def stop(self) -> None:
@@ -74,47 +82,69 @@ class ApiWatches:
         return {n: self._watches[n].age_s(now_s) if n in self._watches else float("inf") for n in names}
 
 
-class _Pods:
-    def __init__(self, tell: Tell) -> None:
+class _Pods(Table[PodSeen | None]):
+    def __init__(self, unreadable: Unreadable, tell: Tell) -> None:
+        super().__init__(unreadable)
         self._tell = tell
 
-    def replace(self, objects: list[Json], arrival_s: float) -> None:
-        self._tell(PodsListed(tuple(p for o in objects if (p := pod_seen(o)))), arrival_s)
+    def read(self, obj: Json) -> PodSeen | None:
+        return pod_seen(obj)
 
-    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:
-        if kind == "DELETED":
-            self._tell(PodGone(obj["metadata"]["uid"]), arrival_s)
-        elif pod := pod_seen(obj):
-            self._tell(pod, arrival_s)
+    def listed(self, there: Sequence[Seen], arrival_s: float) -> None:
+        unread = frozenset(pod.uid for pod in there if not pod.readable)
+        self._tell(PodsListed(tuple(pod.says for pod in there if pod.says), unread), arrival_s)
+
+    def put(self, obj: Seen, says: PodSeen | None, arrival_s: float) -> None:  # noqa: ARG002
+        if says:
+            self._tell(says, arrival_s)
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:
+        self._tell(PodGone(obj.uid), arrival_s)
 
 
-class _Nodes:
-    def __init__(self, tell: Tell) -> None:
+class _Nodes(Table[NodeSeen]):
+    def __init__(self, unreadable: Unreadable, tell: Tell) -> None:
+        super().__init__(unreadable)
         self._tell = tell
 
-    def replace(self, objects: list[Json], arrival_s: float) -> None:
-        self._tell(NodesListed(tuple(node_seen(o) for o in objects)), arrival_s)
+    def read(self, obj: Json) -> NodeSeen:
+        return node_seen(obj)
 
-    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:
-        gone = kind == "DELETED"
-        self._tell(NodeGone(obj["metadata"]["name"]) if gone else node_seen(obj), arrival_s)
+    def listed(self, there: Sequence[Seen], arrival_s: float) -> None:
+        unread = frozenset(node.name for node in there if not node.readable)
+        self._tell(NodesListed(tuple(node.says for node in there if node.readable), unread), arrival_s)
+
+    def put(self, obj: Seen, says: NodeSeen, arrival_s: float) -> None:  # noqa: ARG002
+        self._tell(says, arrival_s)
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:
+        self._tell(NodeGone(obj.name), arrival_s)
 
 
-class _Events:
-    def __init__(self, tell: Tell) -> None:
+class _Events(Table[tuple[str, PullStarted | PullEnded] | None]):
+    def __init__(self, unreadable: Unreadable, tell: Tell) -> None:
+        super().__init__(unreadable)
         self._tell = tell
 
-    def replace(self, objects: list[Json], arrival_s: float) -> None:
+    def read(self, obj: Json) -> tuple[str, PullStarted | PullEnded] | None:
+        pull = pull_seen(obj)
+        return (str(obj.get("lastTimestamp") or ""), pull) if pull else None
+
+    def listed(self, there: Sequence[Seen], arrival_s: float) -> None:
         """In the order they were last seen; a pull that has ended since cannot begin again."""
-        told = [(o.get("lastTimestamp") or "", p) for o in objects if (p := pull_seen(o))]
+        told = [event.says for event in there if event.says]
         for _, pull in sorted(told, key=lambda t: (t[0], isinstance(t[1], PullEnded))):
             self._tell(pull, arrival_s)
 
-    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:
-        if kind != "DELETED" and (pull := pull_seen(obj)):
-            self._tell(pull, arrival_s)
+    def put(self, obj: Seen, says: tuple[str, PullStarted | PullEnded] | None, arrival_s: float) -> None:  # noqa: ARG002
+        if says:
+            self._tell(says[1], arrival_s)
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:
+        """Events expire."""
 
 
+@checked
 def pod_seen(obj: Json) -> PodSeen | None:
     """A bound pod; None while it waits for a node."""
     spec, status, metadata = obj.get("spec") or {}, obj.get("status") or {}, obj["metadata"]
@@ -164,12 +194,14 @@ def _waiting_for(statuses: list[Json]) -> str:
     return next((r for r in reasons if r not in (None, "ContainerCreating", "PodInitializing")), "SetAside")
 
 
+@checked
 def node_seen(obj: Json) -> NodeSeen:
     listed = (obj.get("status") or {}).get("images") or ()
     images = frozenset(image_name(name) for image in listed for name in image.get("names") or ())
     return NodeSeen(obj["metadata"]["name"], obj["metadata"]["uid"], images)
 
 
+@checked
 def pull_seen(obj: Json) -> PullStarted | PullEnded | None:
     """An Event, if it tells of a pull."""
     about = obj.get("involvedObject") or {}

@@ -178,3 +178,9 @@ def test_no_event_text_breaks_it(message: str, reason: str) -> None:
 def test_absurd_amounts_are_no_amounts(amounts: dict[str, Any]) -> None:
     container = {"name": "a", "image": "a", "resources": {"requests": amounts}}
     assert pod_seen(pod({}, {"containers": [container]})) is not None
+
+
+def test_a_duration_of_60_kb_is_none_and_that_is_found_at_once() -> None:
+    assert duration_s("1" * 60_000) is None
+    message = f'Successfully pulled image "x" in 1s. Image size: {"9" * 60_000} bytes'
+    assert pull_event("Pulled", message, "uid", "node") is not None
