@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-__all__ = ["Condition", "conditions", "differs", "stamp"]
+__all__ = ["Condition", "conditions", "differs", "stamp", "status_before"]
 
 Json = dict[str, Any]
 
@@ -26,7 +26,7 @@ def stamp(at_s: float) -> str:
 
 def conditions(before: Json, said: Sequence[Condition], generation: int, now_s: float) -> list[Json]:
     """`before` is the status so far: the time of transition stays while True stays True."""
-    known = {c.get("type"): c for c in before.get("conditions") or ()}
+    known = {c["type"]: c for c in before.get("conditions") or ()}
     result = []
     for condition in said:
         status = "Unknown" if condition.holds is None else str(condition.holds)
@@ -43,6 +43,17 @@ def conditions(before: Json, said: Sequence[Condition], generation: int, now_s: 
             }
         )
     return result
+
+
+def status_before(obj: Json) -> Json:
+    """The status of an object; empty where it is none that was ever written here."""
+    status = obj.get("status")
+    listed = status.get("conditions") or [] if isinstance(status, dict) else None
+    sane = isinstance(listed, list) and all(
+        isinstance(c, dict) and isinstance(c.get("type"), str) and isinstance(c.get("reason"), str)
+        for c in listed
+    )
+    return status if sane and isinstance(status, dict) else {}
 
 
 def differs(before: Json, status: Json) -> bool:

@@ -9,13 +9,16 @@ from typing import Any, Literal
 
 import structlog
 
+from surgekit.api_path import Resource
 from surgekit.kube import ApiError, Kube, KubeUnreachable
 
 __all__ = ["Events"]
 
 log = structlog.get_logger(__name__)
 Json = dict[str, Any]
+_EVENTS = Resource("events.k8s.io/v1", "events")
 _NOTE_BYTES = 1024  # what the API server takes
+_NAME = 230  # of 253, the rest is the time
 
 
 class Events:
@@ -29,9 +32,11 @@ class Events:
         self, metadata: Json, reason: str, note: str, type_: Literal["Normal", "Warning"] = "Normal"
     ) -> None:
         """About the object with this metadata; `reason` is a word, `note` a sentence."""
-        namespace = metadata["namespace"]
+        # Events about objects without a namespace belong into this one.
+        namespace = metadata.get("namespace") or "default"
+        name = metadata["name"][:_NAME].rstrip(".-")
         body = {
-            "metadata": {"name": f"{metadata['name']}.{time.time_ns():x}", "namespace": namespace},
+            "metadata": {"name": f"{name}.{time.time_ns():x}", "namespace": namespace},
             "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "reportingController": f"surgekit.dev/{self._reporter}",
             "reportingInstance": f"{self._reporter}-{socket.gethostname()}"[:128],
@@ -39,9 +44,10 @@ class Events:
             "reason": reason,
             "note": note.encode()[:_NOTE_BYTES].decode(errors="ignore"),
             "type": type_,
-            "regarding": self._kind | {key: metadata[key] for key in ("namespace", "name", "uid")},
+            "regarding": self._kind
+            | {key: metadata[key] for key in ("namespace", "name", "uid") if key in metadata},
         }
         try:
-            self._kube.create(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", body)
+            self._kube.create(_EVENTS.path(namespace), body)
         except (ApiError, KubeUnreachable) as error:
             log.warning("event not posted", about=metadata["name"], reason=reason, error=str(error))

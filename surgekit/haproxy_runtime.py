@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["WAIT_FOR_SERVER", "Runtime", "ServerState", "refusals"]
+__all__ = ["WAIT_FOR_SERVER", "InvalidCommand", "Runtime", "ServerState", "refusals"]
 
 # The Lua actions that both configurations load.
 WAIT_FOR_SERVER = Path(__file__).with_name("wait_for_server.lua")
@@ -18,6 +19,13 @@ _COMMANDS_AT_ONCE = 80  # under HAProxy's buffer of 16 KiB
 _TIMEOUT_S = 5.0
 # What HAProxy says when it did as told; the last from 3.0 on.
 _DONE = ("IP changed", "no need to change", "port changed", "nothing changed")
+
+# Plain words with one space between: nothing that ends a command, begins another, quotes or escapes.
+_COMMAND = re.compile(r"[A-Za-z0-9_.:/@+,=~-]+(?: [A-Za-z0-9_.:/@+,=~-]+)*")
+
+
+class InvalidCommand(ValueError):
+    """A command holds more than plain words. Nothing was sent."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,8 @@ class Runtime:
 
     def tell(self, commands: Sequence[str]) -> list[str]:
         """Run commands one after the other; HAProxy's answer to each batch of them."""
+        for command in commands:
+            _check(command)
         return [
             self._exchange(";".join(commands[begin : begin + _COMMANDS_AT_ONCE]))
             for begin in range(0, len(commands), _COMMANDS_AT_ONCE)
@@ -74,6 +84,12 @@ class Runtime:
         said = self._exchange(f"show map {map_file}")
         return dict(line.split()[1:3] for line in said.splitlines() if line.startswith("0x"))
 
+    def table(self, name: str) -> dict[str, dict[str, str]]:
+        """A stick-table: what is stored, by key."""
+        rows = (line.split()[1:] for line in self._exchange(f"show table {name}").splitlines())
+        found = (dict(pair.split("=", 1) for pair in row if "=" in pair) for row in rows)
+        return {row.pop("key"): row for row in found if "key" in row}
+
     def _exchange(self, line: str) -> str:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(_TIMEOUT_S)
@@ -83,6 +99,11 @@ class Runtime:
             while piece := connection.recv(1 << 16):
                 said += piece
         return said.decode()
+
+
+def _check(command: str) -> None:
+    if not _COMMAND.fullmatch(command):
+        raise InvalidCommand(f"command: {command[:200]!r} is not plain words")
 
 
 def refusals(answers: Sequence[str]) -> list[str]:

@@ -6,6 +6,8 @@ TLS); its model objects are left aside, because building them dominates the cost
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -13,9 +15,13 @@ from urllib.parse import urlencode
 
 import orjson
 import urllib3
+import yaml
 from kubernetes import client, config
+from kubernetes.stream import portforward
 
-__all__ = ["ApiError", "Kube", "KubeUnreachable"]
+from surgekit.api_path import checked
+
+__all__ = ["ApiError", "Kube", "KubeUnreachable", "NoCluster"]
 
 Json = dict[str, Any]
 MERGE_PATCH = "application/merge-patch+json"
@@ -24,6 +30,10 @@ _CONNECT_S, _READ_S = 5.0, 30.0
 
 class KubeUnreachable(Exception):
     """The API server did not answer."""
+
+
+class NoCluster(KubeUnreachable):
+    """Nothing says where the API server is; the message says what to do."""
 
 
 class ApiError(Exception):
@@ -35,7 +45,10 @@ class ApiError(Exception):
 
 
 class Kube:
-    """One API server, one identity. Safe to share between threads."""
+    """One API server, one identity. Safe to share between threads.
+
+    Paths come from `api_path.Resource`; InvalidPath says that one was refused here and nothing was sent.
+    """
 
     def __init__(self, configuration: Any) -> None:
         # One connection per watch and a few for requests; urllib3 only warns past that.
@@ -53,9 +66,16 @@ class Kube:
                 return cls(configuration)
             except config.ConfigException:
                 pass
-        config.load_kube_config(
-            config_file=str(kubeconfig) if kubeconfig else None, client_configuration=configuration
-        )
+        try:
+            config.load_kube_config(
+                config_file=str(kubeconfig) if kubeconfig else None, client_configuration=configuration
+            )
+        except (config.ConfigException, yaml.YAMLError, OSError) as error:
+            tried = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
+            raise NoCluster(
+                f"no cluster to talk to, {tried} cannot be used ({' '.join(str(error).split())}): "
+                "name a kubeconfig with --kubeconfig or KUBECONFIG; `surgekit lab up` makes a cluster to try"
+            ) from error
         return cls(configuration)
 
     @property
@@ -66,13 +86,13 @@ class Kube:
         return self._json("GET", path, query)
 
     def list_all(self, path: str, **query: str | int | bool) -> tuple[list[Json], str]:
-        """All items, fetched in pages, and the resourceVersion to watch from."""
-        items: list[Json] = []
+        """All items, fetched in pages, and the resourceVersion to watch from. Each says its kind, as in a
+        watch: in a list the API server says it only once."""
         page = self.get(path, limit=500, **query)
-        items += page.get("items") or []
+        items = _with_kind(page)
         while token := page["metadata"].get("continue"):
             page = self.get(path, limit=500, **query, **{"continue": token})
-            items += page.get("items") or []
+            items += _with_kind(page)
         return items, page["metadata"]["resourceVersion"]
 
     def create(self, path: str, body: Json, **query: str | int | bool) -> Json:
@@ -102,6 +122,20 @@ class Kube:
             raise KubeUnreachable(f"watch {path} broke off: {error}") from error
         finally:
             response.close()
+
+    def port_forward(self, namespace: str, pod: str, port: int) -> socket.socket:
+        """A socket that leads to a port of a pod, through the API server and the pod's kubelet."""
+        core = client.CoreV1Api(client.ApiClient(self._configuration))
+        try:
+            forward = portforward(
+                core.connect_get_namespaced_pod_portforward, pod, namespace, ports=str(port)
+            )
+        except (client.ApiException, OSError) as error:
+            said = getattr(error, "reason", None) or error
+            raise KubeUnreachable(f"port-forward to {namespace}/{pod}: {said}") from error
+        found = socket.socket(fileno=forward.socket(port).detach())  # a real one, which TLS can wrap
+        found.settimeout(_CONNECT_S)
+        return found
 
     def _json(
         self,
@@ -134,7 +168,7 @@ class Kube:
         if body is not None:
             headers["Content-Type"] = content_type
         words = {k: str(v).lower() if isinstance(v, bool) else v for k, v in query.items()}
-        url = self.host + path + (f"?{urlencode(words)}" if words else "")
+        url = self.host + checked(path) + (f"?{urlencode(words)}" if words else "")
         try:
             response = self._pool.request(
                 method,
@@ -156,3 +190,8 @@ class Kube:
             raise ApiError(response.status, status.get("reason", ""), status.get("message", ""))
         except orjson.JSONDecodeError:
             raise ApiError(response.status, "", raw[:200].decode(errors="replace")) from None
+
+
+def _with_kind(page: Json) -> list[Json]:
+    kind = {"apiVersion": page.get("apiVersion"), "kind": str(page.get("kind")).removesuffix("List")}
+    return [kind | item for item in page.get("items") or ()]

@@ -17,12 +17,14 @@ from typing import Any
 
 import structlog
 
+from surgekit.api_path import Resource
 from surgekit.kube import ApiError, Kube, KubeUnreachable
 
 __all__ = ["Lease"]
 
 log = structlog.get_logger(__name__)
 
+_LEASES = Resource("coordination.k8s.io/v1", "leases")
 # client-go's defaults: others wait 15 s from the last renewal they saw; the holder stops counting on it
 # 5 s earlier, so clocks that run a little differently never give two holders.
 _DURATION_S = 15
@@ -37,7 +39,7 @@ class Lease:
         self._kube, self._namespace, self._name = kube, namespace, name
         # A pod restarted on the same host is another one: what it held before is not its own.
         self._identity = identity or f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
-        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._collection, self._path = _LEASES.path(namespace), _LEASES.path(namespace, name)
         self._renewed_s = -float("inf")
         self._seen: tuple[Any, ...] = ()  # the record as last read, and since when it has not changed
         self._seen_s = 0.0
@@ -70,13 +72,13 @@ class Lease:
     def attempt(self, now_s: float) -> bool:
         """Take or renew the lease; whether it is ours now. Times others out by our own clock only."""
         try:
-            lease = self._kube.get(f"{self._path}/{self._name}")
+            lease = self._kube.get(self._path)
         except ApiError as error:
             if error.code != 404:
                 raise
             body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": self._name}}
             self.term += 1  # before the write: its answer may be lost
-            self._kube.create(self._path, body | {"spec": self._spec({})})
+            self._kube.create(self._collection, body | {"spec": self._spec({})})
             self._renewed_s = now_s
             return True
         spec = lease.get("spec") or {}
@@ -90,7 +92,7 @@ class Lease:
             return False
         # The resourceVersion that was read goes back: of two that try at once, one gets 409 Conflict.
         self.term += holder != self._identity
-        self._kube.replace(f"{self._path}/{self._name}", lease | {"spec": self._spec(spec)})
+        self._kube.replace(self._path, lease | {"spec": self._spec(spec)})
         self._renewed_s = now_s
         return True
 
@@ -124,9 +126,9 @@ class Lease:
 
     def _release(self) -> None:
         try:
-            lease = self._kube.get(f"{self._path}/{self._name}")
+            lease = self._kube.get(self._path)
             if lease["spec"].get("holderIdentity") == self._identity:
                 lease["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1}
-                self._kube.replace(f"{self._path}/{self._name}", lease)
+                self._kube.replace(self._path, lease)
         except (ApiError, KubeUnreachable) as error:
             log.info("lease not given back", lease=self._name, error=str(error))

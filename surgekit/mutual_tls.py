@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import ssl
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -11,9 +12,17 @@ __all__ = ["request"]
 
 
 def request(
-    url: str, certificates: Path, client: str, method: str = "GET", body: bytes | None = None
+    url: str,
+    certificates: Path,
+    client: str,
+    method: str = "GET",
+    body: bytes | None = None,
+    through: socket.socket | None = None,
 ) -> tuple[int, bytes]:
-    """(status, body). `certificates` holds ca.crt and the client's <client>.crt and <client>.key."""
+    """(status, body). `certificates` holds ca.crt and the client's <client>.crt and <client>.key.
+
+    `through` leads to the server already (a port-forward); its certificate must still have the URL's name.
+    """
     context = ssl.create_default_context(cafile=str(certificates / "ca.crt"))
     context.load_cert_chain(certificates / f"{client}.crt", certificates / f"{client}.key")
     parts = urlsplit(url)
@@ -21,6 +30,8 @@ def request(
         parts.hostname or "", parts.port or 443, timeout=10, context=context
     )
     try:
+        if through is not None:
+            connection.sock = context.wrap_socket(through, server_hostname=parts.hostname)
         connection.request(method, f"{parts.path}?{parts.query}" if parts.query else parts.path, body)
         answer = connection.getresponse()
         return answer.status, answer.read()

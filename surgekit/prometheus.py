@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
@@ -14,11 +14,14 @@ from prometheus_api_client.exceptions import PrometheusApiClientException
 from requests.auth import AuthBase
 from urllib3 import Retry
 
-__all__ = ["Labels", "NoAnswer", "Prometheus", "Queries", "QueryFailed", "Round", "duration"]
+from surgekit.promql import PromqlError, confined
+
+__all__ = ["Labels", "NoAnswer", "Prometheus", "Queries", "QueryFailed", "Round", "TimedOut", "duration"]
 
 Labels = frozenset[tuple[str, str]]
 
-# Queries of one round without an answer, each of which waits for its timeout: then no more are sent.
+# Queries of one round without an answer, each of which waits for its timeout: then no more are sent. A round
+# is ours or one tenant's, so one tenant's slow queries silence nobody else.
 _SILENCES = 3
 
 
@@ -28,6 +31,10 @@ class QueryFailed(Exception):
 
 class NoAnswer(QueryFailed):
     """Prometheus did not answer."""
+
+
+class TimedOut(NoAnswer):
+    """Prometheus was still at it when the time was up."""
 
 
 class Queries(Protocol):
@@ -51,11 +58,13 @@ class Prometheus:
     def values(self, query: str, at_s: float) -> Mapping[Labels, float]:
         """Series with a finite value. Two series never share all their labels."""
         try:
-            result = self._connection.custom_query(
-                query, params={"time": f"{at_s:.3f}"}, timeout=self._timeout_s
-            )
+            # Told to Prometheus, too: it would go on with what nobody waits for.
+            params = {"time": f"{at_s:.3f}", "timeout": duration(self._timeout_s)}
+            result = self._connection.custom_query(query, params=params, timeout=self._timeout_s)
         except requests.JSONDecodeError as error:
             raise QueryFailed(f"what answers at {self._url} is not Prometheus: {error}") from error
+        except requests.Timeout as error:
+            raise TimedOut(f"Prometheus at {self._url} does not answer: timed out") from error
         except (requests.RequestException, OSError) as error:  # OSError: the token or CA cannot be read
             raise NoAnswer(f"Prometheus at {self._url} does not answer: {_in_short(error)}") from error
         except (PrometheusApiClientException, KeyError, TypeError) as error:
@@ -73,12 +82,37 @@ class Prometheus:
 
 
 class Round:
-    """Queries about one moment. Each is sent once, and its answer remembered, its failure too."""
+    """Queries about one moment. Each is sent once, and its answer remembered, its failure too.
 
-    def __init__(self, prometheus: Queries, at_s: float) -> None:
+    `longest_s` is the time they may take together; `refused` says why none is sent. `confine`: whether a
+    tenant's own query sees its namespace only.
+    """
+
+    def __init__(
+        self,
+        prometheus: Queries,
+        at_s: float,
+        longest_s: float = math.inf,
+        confine: bool = True,
+        refused: str = "",
+    ) -> None:
         self._prometheus, self._at_s = prometheus, at_s
+        self._longest_s, self._confine, self.refused = longest_s, confine, refused
         self._known: dict[str, Mapping[Labels, float] | QueryFailed] = {}
         self._silences: list[NoAnswer] = []
+        self._spent_s = 0.0
+        self.slow = False  # a query ran out of time, or all of them together did
+
+    def own(self, query: str, namespace: str) -> Mapping[Labels, float]:
+        """A query that a tenant wrote, put to the series of its namespace."""
+        if not self._confine or self.refused:
+            return self.series(query)
+        began_s = time.monotonic()
+        try:
+            return self.series(confined(query, namespace))
+        except PromqlError as error:
+            self._spent_s += time.monotonic() - began_s
+            raise QueryFailed(f"own PromQL: {error}") from error
 
     def series(self, query: str) -> Mapping[Labels, float]:
         if query not in self._known:
@@ -89,15 +123,24 @@ class Round:
         return answer
 
     def _ask(self, query: str) -> Mapping[Labels, float] | QueryFailed:
+        if self.refused:
+            return QueryFailed(self.refused)
         if len(self._silences) >= _SILENCES:
             return self._silences[-1]
+        if self._spent_s >= self._longest_s:
+            self.slow = True
+            return QueryFailed(f"queries took {self._longest_s:g} s together, which is all they may take")
+        began_s = time.monotonic()
         try:
             return self._prometheus.values(query, self._at_s)
         except NoAnswer as error:
             self._silences.append(error)
+            self.slow |= isinstance(error, TimedOut)
             return error
         except QueryFailed as error:
             return error
+        finally:
+            self._spent_s += time.monotonic() - began_s
 
 
 def duration(seconds: float) -> str:
@@ -118,7 +161,6 @@ class _Bearer(AuthBase):
 
 def _in_short(error: Exception) -> str:
     """Without the addresses of objects that urllib3 names: a condition would change with each of them."""
-    if isinstance(error, requests.Timeout):
-        return "timed out"
     reason = getattr(error.args[0], "reason", None) if error.args else None
-    return re.sub(r"^.*(?:<.*>|\(.*\)): ", "", str(reason or error))
+    text = str(reason or error)
+    return text[max(text.rfind(">: "), text.rfind("): ")) + 3 :] if ">: " in text or "): " in text else text

@@ -94,7 +94,10 @@ def _name(kind: Any) -> str:
 
 def describe(cls: type[Any]) -> list[tuple[str, str, str]]:
     """(key, default, meaning) of every setting."""
-    return [
-        (f.name, str(f.default.value if isinstance(f.default, Enum) else f.default), f.metadata["help"])
-        for f in dataclasses.fields(cls)
-    ]
+    return [(f.name, _written(f.default), f.metadata["help"]) for f in dataclasses.fields(cls)]
+
+
+def _written(default: Any) -> str:
+    if isinstance(default, tuple):
+        return f"[{', '.join(map(str, default))}]"
+    return str(default.value if isinstance(default, Enum) else default)

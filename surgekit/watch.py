@@ -34,7 +34,8 @@ def overdue(ages_s: Mapping[str, float], longest_s: float) -> str:
 
 
 class Consumer(Protocol):
-    """What a watch tells. Called from the watch's thread."""
+    """What a watch tells. Called from the watch's thread. Parts take a `surgekit.table.Table`, which outlives
+    objects that cannot be read."""
 
     def replace(self, objects: list[dict[str, Any]], arrival_s: float) -> None:
         """The whole collection; whatever was known and is not here is gone."""
@@ -85,7 +86,7 @@ class Watch:
                 self._wait(failures)
                 failures += 1
             except Exception:
-                # A consumer that cannot digest one object must not end the watch for good.
+                # A consumer that fails must not end the watch for good.
                 log.exception("watch consumer failed", path=self._path)
                 version = ""
                 self._wait(failures)

@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from surgekit.api_path import Resource
 from surgekit.certificates.issue import CertificateError, Change, Leaf, Pem, renew
 from surgekit.kube import ApiError, Kube
 
 __all__ = ["ensure_secrets"]
 
+_SECRETS = Resource("v1", "secrets")
 _CERT_MANAGER = "cert-manager.io/certificate-name"
 # Two writers at once (the Job of an installation and the CronJob's run) settle within one repetition.
 _ATTEMPTS = 4
@@ -57,7 +59,7 @@ def _ensure_once(
 
 def _read(kube: Kube, namespace: str, name: str) -> dict[str, Any] | None:
     try:
-        secret = kube.get(f"/api/v1/namespaces/{namespace}/secrets/{name}")
+        secret = kube.get(_SECRETS.path(namespace, name))
     except ApiError as error:
         if error.code == 404:
             return None
@@ -82,10 +84,9 @@ def _write(
     kube: Kube, namespace: str, name: str, old: dict[str, Any] | None, *, kind: str, data: dict[str, bytes]
 ) -> None:
     encoded = {key: b64encode(value).decode() for key, value in data.items()}
-    collection = f"/api/v1/namespaces/{namespace}/secrets"
     if old is None:
         metadata = {"name": name, "labels": {"app.kubernetes.io/managed-by": "surgekit-certificates"}}
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": kind, "data": encoded}
-        kube.create(collection, body)
+        kube.create(_SECRETS.path(namespace), body)
     elif old.get("data") != encoded:
-        kube.replace(f"{collection}/{name}", old | {"data": encoded})
+        kube.replace(_SECRETS.path(namespace, name), old | {"data": encoded})

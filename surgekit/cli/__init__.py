@@ -18,7 +18,9 @@ from typer.core import TyperGroup
 
 __all__ = ["app", "main"]
 
-_COMMANDS = ("demo", "lab", "serve", "explain", "bench", "fcma", "certificates", "metrics-api")
+_COMMANDS = (
+    "demo", "lab", "serve", "explain", "bench", "fcma", "certificates", "metrics-api", "manifests",
+)  # fmt: skip
 
 
 class _Commands(TyperGroup):
@@ -72,11 +74,12 @@ def _expected() -> tuple[type[Exception], ...]:
     from hpa_replacement.policy import PolicyError
     from kwok.errors import LabError
     from scheduler_extender.combofunc.explanation import NothingToExplain as NoComboFunc
+    from surgekit.api_path import InvalidPath
     from surgekit.cli.custom_object import NotThere
     from surgekit.kube import ApiError, KubeUnreachable
     from surgekit.settings import SettingsError
 
     return (
         LabError, ApiError, KubeUnreachable, SettingsError, InvalidProblem, InfeasibleProblem,
-        AnothersApi, NoComboFunc, NothingToExplain, NotThere, PolicyError,
+        AnothersApi, NoComboFunc, NothingToExplain, NotThere, PolicyError, InvalidPath,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from rich.table import Table
 from cluster_autoscaler_hook.variant import DEFAULT_DEADLINE_S
 from kwok.errors import LabError
 from kwok.parts import WEIGHT
-from surgekit.cli.json_file import JsonFile, write_json
+from surgekit.cli.json_file import JsonFile, takes_output, write_json
 
 __all__ = ["app", "show"]
 
@@ -113,20 +113,32 @@ def fcma(
 
 @app.command()
 def expander(
-    seeds: Annotated[int, typer.Option(min=1, help="Scale-ups of each shape.")] = 40,
+    seeds: Annotated[int, typer.Option(min=1, max=40, help="Scale-ups of each shape.")] = 40,
     deadline_s: Annotated[float, typer.Option(min=0.0, help="Seconds for each decision.")] = 0.45,
-    quick: Annotated[bool, typer.Option(help="Five scale-ups of each shape.")] = False,
+    quick: Annotated[bool, typer.Option(help="Five scale-ups of each shape; with --live one.")] = False,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="With the cluster-autoscaler in SURGEKIT_BIN_DIR: three of each shape."),
+    ] = False,
     json_file: JsonFile = None,
 ) -> None:
     """What scale-ups cost with ours and with Cluster Autoscaler's own expanders, simulated; and its speed."""
+    if live:
+        from cluster_autoscaler_hook.expander.simulation import REPORTING_SEEDS
+        from kwok.bench_expander import run as run_live
+        from surgekit.cli.live_mixes import live_mixes
+
+        drawn = live_mixes(REPORTING_SEEDS[: 1 if quick else min(seeds, 3)])
+        show(run_live(drawn, progress()), json_file)
+        return
     from cluster_autoscaler_hook.expander.large_request import measure
-    from cluster_autoscaler_hook.expander.simulation import run
+    from cluster_autoscaler_hook.expander.simulation import REPORTING_SEEDS, run
     from cluster_autoscaler_hook.solver import solve
     from surgekit import logs
 
     logs.configure("WARNING")
     say = progress()
-    figures = run(min(seeds, 5) if quick else seeds, solve, deadline_s, say)
+    figures = run(REPORTING_SEEDS[: min(seeds, 5) if quick else seeds], solve, deadline_s, say)
     show(figures | measure(deadline_s, say), json_file)
 
 
@@ -281,7 +293,7 @@ def planner(
     from surgekit.cli.bench_planner import run, tables
 
     figures = run(80 if quick else instances, 100 if quick else repetitions, progress())
-    if str(json_file) != "-":
+    if not takes_output(json_file):
         tables(figures)
     show(figures, json_file)
 

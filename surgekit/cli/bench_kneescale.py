@@ -11,7 +11,7 @@ from rich.table import Table
 
 from kwok.kneescale.figures import figures
 from kwok.kneescale.plan import ARMS, DYNAMIC, LOADS, STATIONARY, Plan
-from surgekit.cli.json_file import write_json
+from surgekit.cli.json_file import takes_output, write_json
 
 __all__ = ["partial_of", "plan_of", "play", "show", "simulate"]
 
@@ -26,14 +26,14 @@ def plan_of(
     data: Path | None,
 ) -> Plan:
     if quick:
-        return Plan.quick(time_factor, data)
+        return Plan.quick(time_factor, data, arms, load)
     played = {STATIONARY: rounds, DYNAMIC: 1} if load is None else {LOADS[load]: rounds}
     return Plan.of(played, arms or ARMS, at_once, time_factor, data)
 
 
 def partial_of(json_file: Path | None) -> Path | None:
     """Where a run leaves what it has, so that the same command goes on after an interruption."""
-    return None if json_file is None or str(json_file) == "-" else json_file.with_suffix(".partial.jsonl")
+    return None if json_file is None or takes_output(json_file) else json_file.with_suffix(".partial.jsonl")
 
 
 def play(plan: Plan, json_file: Path | None, say: Callable[[str], None]) -> dict[str, Any]:

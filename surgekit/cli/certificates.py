@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-import orjson
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from surgekit.certificates import CertificateError, Change, Client, Server, ensure, ensure_secrets
+from surgekit.cli.json_file import JsonFile, write_json
 from surgekit.kube import ApiError, Kube, KubeUnreachable
 
 __all__ = ["app"]
@@ -30,9 +30,7 @@ _SERVERS = {
     "surgekit-expander-tls": "surgekit-expander",
     "surgekit-adapter-tls": "surgekit-adapter",
 }
-_CLIENTS = ("surgekit-scheduler-client-tls=kube-scheduler", "surgekit-prometheus-client-tls=prometheus")
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print the changes as JSON.")]
+_CLIENTS = ("surgekit-scheduler-client-tls=kube-scheduler",)
 
 
 @app.command()
@@ -42,11 +40,11 @@ def files(
     client: Annotated[
         list[str] | None, typer.Option(help="Common name of a client, and its files' name.")
     ] = None,
-    as_json: AsJson = False,
+    json_file: JsonFile = None,
 ) -> None:
     """Keep certificates in a directory; renew those with under a third of their time left."""
     with _errors_said():
-        _say(ensure(directory, host or [], client or [], datetime.now(UTC)), as_json)
+        _say(ensure(directory, host or [], client or [], datetime.now(UTC)), json_file)
 
 
 @app.command()
@@ -63,7 +61,7 @@ def secrets(
     kubeconfig: Annotated[
         Path | None, typer.Option(help="Cluster; the pod's own or the current one.")
     ] = None,
-    as_json: AsJson = False,
+    json_file: JsonFile = None,
 ) -> None:
     """Keep certificates in Kubernetes Secrets; what the bootstrap Job and the CronJob run."""
     with _errors_said():
@@ -75,7 +73,7 @@ def secrets(
             *(Client(name, common_name) for name, common_name in _pairs(client or _CLIENTS)),
         ]
         changes = ensure_secrets(Kube.connect(kubeconfig), namespace, _CA_SECRET, wanted, datetime.now(UTC))
-        _say(changes, as_json)
+        _say(changes, json_file)
 
 
 def _services(namespace: str) -> list[str]:
@@ -102,9 +100,8 @@ def _errors_said() -> Iterator[None]:
         raise typer.Exit(1) from error
 
 
-def _say(changes: Sequence[Change], as_json: bool) -> None:
-    if as_json:
-        typer.echo(orjson.dumps([dataclasses.asdict(change) for change in changes]))
+def _say(changes: Sequence[Change], json_file: Path | None) -> None:
+    if write_json([dataclasses.asdict(change) for change in changes], json_file):
         return
     table = Table("certificate", "what", "why", "valid until", box=None)
     for change in changes:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from surgekit.api_path import InvalidPath, Resource
 from surgekit.kube import ApiError, Kube
+from surgekit.shipped_manifests import MANIFESTS
 
 __all__ = ["COMBO_FUNC", "KNEE_POLICY", "CustomKind", "NotThere", "find"]
 
@@ -18,27 +20,30 @@ class NotThere(Exception):
 class CustomKind:
     kind: str
     plural: str
-    manifests: str  # where its CRD is
+    part: str  # the directory of manifests/ with its CRD
 
 
-KNEE_POLICY = CustomKind("KneePolicy", "kneepolicies", "manifests/kneescale")
-COMBO_FUNC = CustomKind("ComboFunc", "combofuncs", "manifests/combofunc")
+KNEE_POLICY = CustomKind("KneePolicy", "kneepolicies", "kneescale")
+COMBO_FUNC = CustomKind("ComboFunc", "combofuncs", "combofunc")
 
 
 def find(kube: Kube, kind: CustomKind, namespace: str, name: str) -> dict[str, Any]:
-    path = f"/apis/surgekit.dev/v1alpha1/namespaces/{namespace}/{kind.plural}"
+    objects = Resource("surgekit.dev/v1alpha1", kind.plural)
     try:
-        return kube.get(f"{path}/{name}")
+        return kube.get(objects.path(namespace, name))
+    except InvalidPath as error:
+        raise NotThere(str(error)) from error
     except ApiError as error:
         if error.code != 404:
             raise
     try:
-        others, _ = kube.list_all(path)
+        others, _ = kube.list_all(objects.path(namespace))
     except ApiError as error:
         if error.code != 404:
             raise
         raise NotThere(
-            f"this cluster knows no {kind.plural}: install the CRD (kubectl apply -k {kind.manifests})"
+            f"this cluster knows no {kind.plural}: "
+            f"kubectl apply --server-side -k {MANIFESTS / kind.part} installs them"
         ) from error
     names = ", ".join(sorted(o["metadata"]["name"] for o in others)) or "none"
     raise NotThere(f"there is no {kind.kind} {namespace}/{name}; in {namespace} there are: {names}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +14,8 @@ from rich.table import Table
 from kwok import bench_placement, parts, plots
 from kwok.lab import Lab
 from kwok.placement_workload import SURGE, Workload
-from surgekit.cli.explain import show_placement
+from surgekit.cli.explain_pod import show_placement
+from surgekit.cli.json_file import JsonFile, takes_output, write_json
 
 __all__ = ["app"]
 
@@ -28,10 +28,10 @@ def demo(
     seed: Annotated[int, typer.Option(help="Draws the nodes' speeds.")] = 1,
     warm_up_s: Annotated[float, typer.Option(help="Seconds of background before the scale-out.")] = 40.0,
     plot: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("out/demo.png"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    json_file: JsonFile = None,
 ) -> None:
     """A scale-out of 200 pods over 16 nodes that create containers at different speeds, placed twice."""
-    console = Console(stderr=as_json, highlight=False)
+    console = Console(stderr=takes_output(json_file), highlight=False)
     workload = replace(Workload(), warm_up_s=warm_up_s)
     played: dict[str, Any] = {"seed": seed}
     with Lab.temporary("demo") as lab:
@@ -51,9 +51,7 @@ def demo(
         explained = _one_explanation(lab)
     played["speedup"] = played["stock"]["seconds"] / played["extender"]["seconds"]
     plots.placement_plot(played, plot)
-    if as_json:
-        sys.stdout.write(json.dumps(played | {"explained": explained}) + "\n")
-    else:
+    if not write_json(played | {"explained": explained}, json_file):
         _show(played, explained, console)
     console.print(
         f"picture: {plot}   more rounds: surgekit bench placement   a lab to play with: surgekit lab up"

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from scheduler_extender.combofunc import spec
 from scheduler_extender.combofunc.explanation import Explanation, explain
+from surgekit.api_path import Resource
 from surgekit.cli.custom_object import COMBO_FUNC, find
 from surgekit.cli.json_file import write_json
 from surgekit.kube import Kube
@@ -21,7 +22,7 @@ __all__ = ["explain_combofunc"]
 def explain_combofunc(kube: Kube, namespace: str, name: str, json_file: Path | None) -> None:
     obj = find(kube, COMBO_FUNC, namespace, name)
     selector = f"{spec.FUNCTION_LABEL}={name}"
-    pods, _ = kube.list_all(f"/api/v1/namespaces/{namespace}/pods", labelSelector=selector)
+    pods, _ = kube.list_all(Resource("v1", "pods").path(namespace), labelSelector=selector)
     said = explain(obj, pods)
     if not write_json(asdict(said), json_file):
         _show(Console(highlight=False, soft_wrap=True), said)

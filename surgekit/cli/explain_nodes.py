@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -13,40 +12,55 @@ from rich.table import Table
 
 from cluster_autoscaler_hook import solver
 from cluster_autoscaler_hook.karpenter import nodeplan
-from cluster_autoscaler_hook.karpenter.demand import daemon_overhead, offers
+from cluster_autoscaler_hook.karpenter.demand import architectures, daemon_overhead, offers, understood
 from cluster_autoscaler_hook.karpenter.explanation import Demand, Explanation, demand_of, explain, rented_for
+from cluster_autoscaler_hook.karpenter.model import OPT_IN_LABEL
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
+from surgekit.cli.json_file import write_json
 from surgekit.kube import ApiError, Kube
 
 __all__ = ["explain_nodes"]
 
 
-def explain_nodes(kube: Kube, settings: Settings, as_json: bool) -> None:
+def explain_nodes(kube: Kube, settings: Settings, json_file: Path | None) -> None:
     catalogue, _ = StrictCatalogue(settings.catalogue).read()
     pods, _ = kube.list_all("/api/v1/pods")
     nodes, _ = kube.list_all("/api/v1/nodes")
+    namespaces, _ = kube.list_all("/api/v1/namespaces")
     daemon_sets, _ = kube.list_all("/apis/apps/v1/daemonsets")
-    demand = demand_of(pods, settings.pool, settings.zone_known)
+    demand = demand_of(
+        pods,
+        {
+            n["metadata"]["name"]: (n["metadata"].get("labels") or {}).get(OPT_IN_LABEL, "")
+            for n in namespaces
+        },
+        understood(catalogue, settings),
+        architectures([n["metadata"].get("labels") or {} for n in nodes], settings),
+    )
     offered = offers(catalogue, settings, overhead=daemon_overhead(daemon_sets, settings.pool))
     variant = solver.Variant(settings.variant)
     said = explain(
-        demand.counts, offered, lambda problem: solver.solve(problem, settings.solve_deadline_s, variant)
+        demand.counts,
+        offered,
+        lambda problem: solver.solve(problem, settings.solve_deadline_s, variant),
+        settings.zones,
     )
     rented = rented_for(demand, nodes, catalogue)
     last = _last_plan(kube, settings.pool)
-    if as_json:
-        content = {
-            "plan": asdict(said),
-            "rented": asdict(rented),
-            "pods": sum(demand.counts.values()),
-            "running": demand.running,
-            "left": dict(demand.left),
-            "last_plan": last,
-        }
-        sys.stdout.write(json.dumps(content) + "\n")
+    content = {
+        "plan": asdict(said),
+        "rented": asdict(rented),
+        "pods": sum(demand.counts.values()),
+        "running": demand.running,
+        "left": dict(demand.left),
+        "last_plan": last,
+    }
+    if write_json(content, json_file):
         return
     console = Console(highlight=False)
+    if settings.catalogue is None or catalogue.sample:
+        console.print("prices: a sample; name your own file as `catalogue` in the settings")
     _show(console, demand, said, catalogue.currency)
     if said.nodes:
         theirs = said.karpenter_first_choice
@@ -99,7 +113,7 @@ def _show(console: Console, demand: Demand, said: Explanation, currency: str) ->
 
 def _last_plan(kube: Kube, pool: str) -> dict[str, Any] | None:
     try:
-        status: dict[str, Any] | None = kube.get(f"{nodeplan.PATH}/{pool}").get("status")
+        status: dict[str, Any] | None = kube.get(nodeplan.NODE_PLANS.path(name=pool)).get("status")
     except ApiError as error:
         if error.code != 404:
             raise

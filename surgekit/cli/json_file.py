@@ -1,4 +1,4 @@
-"""The option `--json FILE` of commands that print figures."""
+"""The option `--json FILE` of every command that can say what it says as JSON."""
 
 from __future__ import annotations
 
@@ -9,21 +9,26 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["JsonFile", "write_json"]
+__all__ = ["JsonFile", "takes_output", "write_json"]
 
 JsonFile = Annotated[
-    Path | None, typer.Option("--json", help="Write all figures there; '-' prints them instead of tables.")
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="Write JSON there; '-' prints it instead of text."),
 ]
 
 
-def write_json(content: dict[str, Any], file: Path | None) -> bool:
+def takes_output(file: Path | None) -> bool:
+    """Whether standard output is for the JSON alone."""
+    return str(file) == "-"
+
+
+def write_json(content: Any, file: Path | None) -> bool:
     """Whether standard output was taken by it: then nothing else may be printed there."""
     if file is None:
         return False
-    text = json.dumps(content, indent=1) + "\n"
-    if str(file) == "-":
-        sys.stdout.write(text)
+    if takes_output(file):
+        sys.stdout.write(json.dumps(content, default=str) + "\n")  # one line: it may be a pod's log
         return True
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
+    file.write_text(json.dumps(content, indent=1, default=str) + "\n")
     return False

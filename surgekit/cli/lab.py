@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import os
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -18,25 +19,29 @@ from kwok import parts
 from kwok.errors import LabError
 from kwok.lab import Lab
 from kwok.scenario import Scenario
+from surgekit.cli.json_file import JsonFile, write_json
 
 __all__ = ["PARTS", "app"]
 
 app = typer.Typer(no_args_is_help=True, help="An emulated cluster with a real control plane.")
 
+DEFAULT = "default"
 Name = Annotated[str, typer.Argument(help="Which lab; several can live side by side.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+LabOption = Annotated[str, typer.Option("--lab", help="Which lab.")]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Plan:
-    """What `up` was asked for."""
+    """What `up` was asked for, and what parts tell those after them."""
 
     nodes: tuple[str, ...]
     seed: int
+    prometheus_url: str = ""
 
 
+Start = Callable[[Lab, Plan], object]
 # What runs in a lab, in the order it is started. A new part of surgekit joins the lab here.
-PARTS: list[tuple[str, Callable[[Lab, Plan], object]]] = [
+PARTS: list[tuple[str, Start]] = [
     ("manifests", lambda lab, _: parts.install(lab)),
     ("node model", lambda lab, plan: lab.start_node_model(Scenario.draw(plan.seed, plan.nodes))),
     ("probe", lambda lab, _: parts.start_probe(lab)),
@@ -51,52 +56,151 @@ def _start_scheduling(lab: Lab) -> None:
 
 
 def _start_combofunc(lab: Lab) -> None:
-    """For ComboFuncs and InPlaceDeployments. Who wants requests to flow starts kwok.traffic.balanced."""
+    """For ComboFuncs and InPlaceDeployments."""
     parts.install_combofunc(lab)
     parts.start_combofunc(lab)
 
 
+def _start_traffic(lab: Lab, plan: Plan) -> None:
+    from kwok.traffic import lab_traffic
+
+    plan.prometheus_url = lab_traffic.start(lab)
+
+
+def _start_kneescale(lab: Lab, plan: Plan) -> None:
+    from kwok.traffic import lab_traffic
+
+    parts.install_kneescale(lab)
+    settings = {"prometheus_url": plan.prometheus_url, "scrape_interval_s": lab_traffic.SCRAPE_S}
+    parts.start_kneescale(lab, settings)
+
+
+# What --with adds, in this order; KneeScale reads what Prometheus has seen of the traffic.
+TRAFFIC, KNEESCALE = "traffic", "kneescale"
+EXTRAS: dict[str, Start] = {TRAFFIC: _start_traffic, KNEESCALE: _start_kneescale}
+
+
 @app.command()
 def up(
-    name: Name = "default",
+    name: Name = DEFAULT,
     nodes: Annotated[int, typer.Option(min=1, help="How many emulated nodes.")] = 16,
     seed: Annotated[int, typer.Option(help="Draws the nodes' speeds.")] = 1,
-    as_json: Json = False,
+    extras: Annotated[
+        str,
+        typer.Option(
+            "--with",
+            metavar="traffic,kneescale",
+            help="Also: functions, clients that call them and Prometheus (as root); KneeScale on top.",
+        ),
+    ] = "",
+    json_file: JsonFile = None,
 ) -> None:
     """Bring a lab up: control plane, nodes and their model, probe, extender, scheduler, ComboFunc."""
     console = Console(stderr=True, soft_wrap=True)
-    started_s = time.monotonic()
+    started_s, more = time.monotonic(), _extras(extras)
+    time_factor = _time_factor(more)
     with console.status("control plane") as status:
 
         def prepare(lab: Lab) -> None:
             status.update(f"{nodes} nodes")
             plan = Plan(tuple(lab.add_nodes(nodes)), seed)
-            for part, start in PARTS:
+            for part, start in [*PARTS, *((extra, EXTRAS[extra]) for extra in more)]:
                 status.update(part)
                 start(lab, plan)
 
-        lab = Lab.up(name, prepare=prepare)
-    if as_json:
-        sys.stdout.write(json.dumps(asdict(_look(name)), default=str) + "\n")
+        lab = Lab.up(name, prepare=prepare, time_factor=time_factor)
+    if write_json(asdict(_look(name)), json_file):
         return
     console.print(f"lab [bold]{name}[/bold] is up in {time.monotonic() - started_s:.1f} s: {nodes} nodes")
-    console.print(f"  kubeconfig  {lab.kubeconfig}", highlight=False)
-    console.print(f"  logs        {lab.directory / 'logs'}", highlight=False)
-    console.print(f"  kubectl     {lab.binaries.path('kubectl')}", highlight=False)
-    console.print(
-        "  opt in with kubectl label namespace default surgekit.dev/placement=enforce", highlight=False
-    )
-    example = parts.MANIFESTS / "combofunc" / "examples" / "replicas.yaml"
-    console.print(f"  try         kubectl apply -f {example}; kubectl get combofuncs,pods", highlight=False)
-    console.print(f"  end it with [bold]surgekit lab down{'' if name == 'default' else ' ' + name}[/bold]")
+    for line in _directions(lab, more):
+        console.print(f"  {line}", highlight=False, markup=False)
+
+
+def _extras(text: str) -> list[str]:
+    """In the order they are started, with what they need."""
+    asked = {word.strip() for word in text.split(",") if word.strip()}
+    if unknown := sorted(asked - EXTRAS.keys()):
+        raise typer.BadParameter(f"{unknown[0]!r}: must be one of {', '.join(EXTRAS)}", param_hint="--with")
+    return [extra for extra in EXTRAS if extra in asked or (extra == TRAFFIC and KNEESCALE in asked)]
+
+
+def _time_factor(extras: list[str]) -> float:
+    """How fast the lab is to run; traffic that cannot flow here is refused at once."""
+    if TRAFFIC not in extras:
+        return 1.0
+    from kwok.traffic import lab_traffic
+
+    lab_traffic.check()
+    return lab_traffic.TIME_FACTOR
+
+
+def _directions(lab: Lab, extras: list[str]) -> list[str]:
+    """What to type next. Every command can be pasted as it is, whatever the current context is."""
+    surgekit = _this_program()
+    named = "" if lab.name == DEFAULT else f"--lab {lab.name} "
+    kubectl = f"{surgekit} lab kubectl {named}--"
+    combofunc = parts.MANIFESTS / "combofunc" / "examples" / "replicas.yaml"
+    lines = [
+        f"logs        {lab.directory / 'logs'}",
+        f"kubectl     {kubectl} get pods --all-namespaces",
+        f"or          export KUBECONFIG={lab.kubeconfig}",
+        f"opt in      {kubectl} label namespace default surgekit.dev/placement=enforce",
+        f"try         {kubectl} apply -f {combofunc}",
+        f"            {kubectl} get combofuncs,pods",
+        f"            {surgekit} explain combofunc default/thumbnails --lab {lab.name}",
+    ]
+    if KNEESCALE in extras:
+        policy = parts.MANIFESTS / "kneescale" / "examples" / "lab.yaml"
+        lines += [
+            f"a knee      {kubectl} apply -f {policy}",
+            f"            {kubectl} get kneepolicies --namespace functions --watch",
+            f"            {surgekit} explain scale functions/float-operation --lab {lab.name}",
+        ]
+    if TRAFFIC in extras:
+        lines.append(f"more load   {surgekit} lab load float-operation 40 {named}".rstrip())
+    return [*lines, f"end it      {surgekit} lab down {'' if lab.name == DEFAULT else lab.name}".rstrip()]
+
+
+def _this_program() -> str:
+    """As the user's shell finds it: by name where it is on the PATH, else as it was called."""
+    called, found = Path(sys.argv[0]), shutil.which("surgekit")
+    if found and called.name == "surgekit" and called.exists() and called.samefile(found):
+        return "surgekit"
+    return str(called) if called.name == "surgekit" else f"{sys.executable} -m surgekit"
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def kubectl(
+    arguments: Annotated[list[str], typer.Argument(metavar="-- ARGUMENTS", help="What kubectl is told.")],
+    lab: LabOption = DEFAULT,
+) -> None:
+    """Run the lab's kubectl on the lab, whatever your current context is."""
+    opened = Lab.open(lab)
+    program = opened.binaries.path("kubectl")
+    environ = os.environ | {"KUBECONFIG": str(opened.kubeconfig)}
+    # In place of this process: signals, terminal and exit code are kubectl's own.
+    os.execve(program, ["kubectl", *arguments], environ)  # noqa: S606  # no shell is wanted
 
 
 @app.command()
-def status(as_json: Json = False) -> None:
+def load(
+    function: Annotated[str, typer.Argument(help="A function of --with traffic: float-operation ...")],
+    clients: Annotated[
+        int, typer.Argument(min=0, max=1000, help="Clients that call it, each one request after the other.")
+    ],
+    lab: LabOption = DEFAULT,
+) -> None:
+    """Change how many clients call a function of a lab with traffic."""
+    from kwok.traffic import lab_traffic
+
+    lab_traffic.set_clients(Lab.open(lab), function, clients)
+
+
+@app.command()
+def status(json_file: JsonFile = None) -> None:
     """Show the labs on this machine."""
     views = [_look(name) for name in Lab.names()]
-    if as_json:
-        sys.stdout.write(json.dumps([asdict(view) for view in views], default=str) + "\n")
+    if write_json([asdict(view) for view in views], json_file):
         return
     table = Table("lab", "state", "nodes", "pods", "processes", "kubeconfig")
     for view in views:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from surgekit.kube import Kube
 from surgekit.settings import load
 
 app = typer.Typer(help="Run one part in the foreground.", no_args_is_help=True)
@@ -20,11 +21,18 @@ Kubeconfig = Annotated[
 ]
 
 
+def _has_cluster(kubeconfig: Path | None) -> Path | None:
+    """Raise NoCluster here, where it is one line, and not in a worker process of the server."""
+    Kube.connect(kubeconfig)
+    return kubeconfig
+
+
 @app.command()
 def extender(
     settings: SettingsFile = None,
     kubeconfig: Kubeconfig = None,
     bind: Annotated[str | None, typer.Option(help="Address and port to listen on.")] = None,
+    health_bind: Annotated[str | None, typer.Option(help="Address and port of health and metrics.")] = None,
     tls_directory: Annotated[
         Path | None, typer.Option(help="tls.crt, tls.key and ca.crt; without it plain HTTP.")
     ] = None,
@@ -33,7 +41,8 @@ def extender(
     from scheduler_extender.server import run
     from scheduler_extender.settings import Settings
 
-    run(load(Settings, settings, bind=bind, tls_directory=tls_directory), kubeconfig)
+    given = load(Settings, settings, bind=bind, health_bind=health_bind, tls_directory=tls_directory)
+    run(given, _has_cluster(kubeconfig))
 
 
 @app.command()
@@ -42,7 +51,7 @@ def probe(settings: SettingsFile = None, kubeconfig: Kubeconfig = None) -> None:
     from node_speed_probe.controller import run
     from node_speed_probe.settings import Settings
 
-    run(load(Settings, settings), kubeconfig)
+    run(load(Settings, settings), _has_cluster(kubeconfig))
 
 
 @app.command()
@@ -77,7 +86,7 @@ def nodes(settings: SettingsFile = None, kubeconfig: Kubeconfig = None) -> None:
     from cluster_autoscaler_hook.karpenter.controller import run
     from cluster_autoscaler_hook.karpenter.settings import Settings
 
-    run(load(Settings, settings), kubeconfig)
+    run(load(Settings, settings), _has_cluster(kubeconfig))
 
 
 @app.command()
@@ -86,7 +95,7 @@ def kneescale(settings: SettingsFile = None, kubeconfig: Kubeconfig = None) -> N
     from hpa_replacement.controller import run
     from hpa_replacement.settings import Settings
 
-    run(load(Settings, settings), kubeconfig)
+    run(load(Settings, settings), _has_cluster(kubeconfig))
 
 
 @app.command()
@@ -94,13 +103,15 @@ def adapter(
     settings: SettingsFile = None,
     kubeconfig: Kubeconfig = None,
     bind: Annotated[str | None, typer.Option(help="Address and port to listen on.")] = None,
+    health_bind: Annotated[str | None, typer.Option(help="Address and port of health and metrics.")] = None,
     tls_directory: Annotated[Path | None, typer.Option(help="tls.crt and tls.key.")] = None,
 ) -> None:
     """Serve the targets of KneePolicies to the stock HPA as external and custom metrics (KneeScale)."""
     from hpa_replacement.adapter.server import run
     from hpa_replacement.adapter.settings import Settings
 
-    run(load(Settings, settings, bind=bind, tls_directory=tls_directory), kubeconfig)
+    given = load(Settings, settings, bind=bind, health_bind=health_bind, tls_directory=tls_directory)
+    run(given, _has_cluster(kubeconfig))
 
 
 @app.command()
@@ -109,7 +120,7 @@ def combofunc(settings: SettingsFile = None, kubeconfig: Kubeconfig = None) -> N
     from scheduler_extender.combofunc.controller import run
     from scheduler_extender.combofunc.settings import Settings
 
-    run(load(Settings, settings), kubeconfig)
+    run(load(Settings, settings), _has_cluster(kubeconfig))
 
 
 @app.command("load-balancer")
@@ -129,4 +140,4 @@ def load_balancer(
     if write_configuration:
         write(loaded)
     else:
-        run(loaded, kubeconfig)
+        run(loaded, _has_cluster(kubeconfig))

@@ -19,7 +19,20 @@ def test_the_whole_and_parts_of_it() -> None:
     assert [(p.load, p.rounds, p.arms) for p in whole.parts] == [(STATIONARY, 3, ARMS), (DYNAMIC, 1, ARMS)]
     part = plan_of(False, ["ours", "hpa70"], "dynamic", 2, 1.0, 3, None)
     assert [(p.load, p.rounds, p.arms) for p in part.parts] == [(DYNAMIC, 2, ("ours", "hpa70"))]
-    assert plan_of(True, [], None, 3, 4.0, 3, None).at_once == 5
+    quick = plan_of(True, [], None, 3, 4.0, 3, None)
+    assert (quick.at_once, [(p.load.name, p.rounds) for p in quick.parts]) == (
+        5,
+        [("stationary", 1), ("dynamic", 1)],
+    )
+
+
+def test_the_quick_one_takes_arms_and_load_too() -> None:
+    one = plan_of(True, ["ours", "random"], "dynamic", 3, 4.0, 3, None)
+    (part,) = one.parts
+    assert (part.load.name, part.rounds, part.arms) == ("dynamic", 1, ("ours", "random"))
+    assert part.load.duration_s < DYNAMIC.duration_s
+    both = plan_of(True, ["ours"], None, 3, 4.0, 3, None)
+    assert [p.arms for p in both.parts] == [("ours",), ("ours",)]
 
 
 def test_results_so_far_lie_beside_the_figures() -> None:

@@ -80,5 +80,5 @@ def test_no_such_policy_says_which_there_are() -> None:
 
 
 def test_without_the_crd_it_says_how_to_install_it() -> None:
-    with pytest.raises(NotThere, match="install the CRD"):
+    with pytest.raises(NotThere, match=r"kubectl apply --server-side -k .*/kneescale installs them"):
         explain_scale(cast(Kube, Server(installed=False)), "shop", "cart", None, None)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from surgekit.haproxy_runtime import Runtime, ServerState, refusals
+from surgekit.haproxy_runtime import InvalidCommand, Runtime, ServerState, refusals
 
 STATE = """1
 # be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight srv_port
@@ -100,3 +100,17 @@ def test_refusals() -> None:
         "No such server.\n\nAbsolute weight can only be between 0 and 256 inclusive.\n\n",
     ]
     assert refusals(said) == ["No such server.", "Absolute weight can only be between 0 and 256 inclusive."]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "set server f0/s0 addr 10.0.0.1;shutdown sessions server f1/s0 port 80", "add map m host\nshow info",
+        "del map m a  b", "set server f0/s0 weight 0 ", "add map m <<EOF", "add map m a\\ b f0", "",
+        "set 'x'",
+    ],
+)  # fmt: skip
+def test_a_command_that_is_more_than_plain_words_is_not_sent(command: str) -> None:
+    nobody_listens = Runtime(Path("/nonexistent"))  # OSError, if it were sent
+    with pytest.raises(InvalidCommand):
+        nobody_listens.tell(["set server f0/s0 weight 1", command])

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -64,7 +67,9 @@ def test_metrics_are_those_of_the_controller() -> None:
     assert answer.content_type.startswith("text/plain")
 
 
-def test_a_process_starts_it_once_in_its_worker_and_stops_it(tmp_path: Path) -> None:
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[tuple[int, Path, Processes]]:
+    """A controller as it is run: its port, what it writes when it starts and stops, and where it runs."""
     told, (port,) = tmp_path / "told", free_ports(1)
     code = (
         "import sys; from pathlib import Path\n"
@@ -74,8 +79,28 @@ def test_a_process_starts_it_once_in_its_worker_and_stops_it(tmp_path: Path) -> 
         f"serve(lambda: Replica(told=Path({str(told)!r})), '127.0.0.1:{port}', 'surgekit-test', 'INFO')\n"
     )
     processes = Processes(tmp_path)
-    process = processes.start("replica", [sys.executable, "-c", code], ready=lambda: answers_ready(port))
+    processes.start("replica", [sys.executable, "-c", code], ready=lambda: answers_ready(port))
+    yield port, told, processes
+    processes.stop("replica")
+
+
+def test_a_process_starts_it_once_in_its_worker_and_stops_it(process: tuple[int, Path, Processes]) -> None:
+    _, told, processes = process
+    arbiter = processes.find("replica")
+    assert arbiter is not None
     processes.stop("replica")
     (started, worker), (stopped, same) = (line.split() for line in told.read_text().splitlines())
     assert (started, stopped) == ("started", "stopped")
-    assert worker == same != str(process.pid)
+    assert worker == same != str(arbiter.pid)
+
+
+def test_half_sent_requests_do_not_make_kubelets_probes_fail(process: tuple[int, Path, Processes]) -> None:
+    """Nor for a moment: kubelet would restart the leader."""
+    port, _, _ = process
+    with ExitStack() as stack:
+        for _ in range(100):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            connection.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n")
+        for _ in range(10):
+            assert answers_ready(port, "/livez")
+            assert answers_ready(port, "/readyz")

@@ -67,7 +67,7 @@ def test_values_by_their_labels_as_they_were_then(server: Server) -> None:
     server.say([series("1.5", a="x", b="y"), series("0", a="z")])
     found = Prometheus(server.url, 5.0).values("up", 1234.5678)
     assert found == {frozenset({("a", "x"), ("b", "y")}): 1.5, frozenset({("a", "z")}): 0.0}
-    assert server.asked == [("/api/v1/query?query=up&time=1234.568", None)]
+    assert server.asked == [("/api/v1/query?query=up&time=1234.568&timeout=5000ms", None)]
 
 
 def test_what_is_no_finite_number_is_no_value(server: Server) -> None:

@@ -71,3 +71,26 @@ def test_quantities(text: str | int, value: float) -> None:
 def test_what_is_no_quantity(text: str) -> None:
     with pytest.raises(QuantityError):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["1" * 60_000, "1" * 60_000 + "x", "." * 60_000, "1." * 30_000, " " * 60_000 + "1", "\u0661"]
+)
+def test_a_long_text_is_no_quantity_and_that_is_found_at_once(text: str) -> None:
+    """Read by a form with two ways to cut digits, the first of these took minutes."""
+    with pytest.raises(QuantityError) as error:
+        parse(text)
+    assert len(str(error.value)) < 200
+
+
+@pytest.mark.parametrize("junk", [None, True, b"\x800m", [], {"cpu": "1"}, [["1"]]])
+def test_whatever_is_no_text_or_number_is_no_quantity(junk: object) -> None:
+    """Invalid UTF-8 in a protobuf string arrives as bytes."""
+    with pytest.raises(QuantityError):
+        parse(junk)
+
+
+@pytest.mark.parametrize("number", [10**5000, -1, float("nan"), float("inf"), True], ids=lambda _: "")
+def test_numbers_no_machine_has_are_no_quantities(number: float) -> None:
+    with pytest.raises(QuantityError):
+        parse(number)

@@ -40,7 +40,7 @@ class TestFiles:
         assert list(tmp_path.iterdir()) == []
 
     def test_command_line(self, tmp_path: Path) -> None:
-        arguments = ["files", str(tmp_path), "--host", "localhost", "--client", "me", "--json"]
+        arguments = ["files", str(tmp_path), "--host", "localhost", "--client", "me", "--json", "-"]
         result = CliRunner().invoke(app, arguments)
         assert [c["action"] for c in orjson.loads(result.stdout)] == ["created"] * 3
         assert CliRunner().invoke(app, ["files", str(tmp_path), "--host", "no_good"]).exit_code == 1
