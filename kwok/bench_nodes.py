@@ -59,7 +59,8 @@ def run(
         lab.start_scheduler()
         karpenter.start(lab, table)
         karpenter.add_node_pool(lab)
-        karpenter.start_hook(lab, table, {"empty_after_s": 1.0})
+        karpenter.start_hook(lab, table, {"empty_after_s": 1.0, "architectures": ["amd64", "arm64"]})
+        karpenter.wait_until_gating(lab)
         played = [_mix(lab, mix, number, priced, say) for number, mix in enumerate(mixes * rounds)]
     return _figures(played)
 

@@ -27,6 +27,7 @@ from kwok.places import labs_directory
 from kwok.ports import answers_ready, free_ports
 from kwok.processes import Process, Processes, take_down
 from kwok.scenario import Scenario
+from kwok.waiting import wait_for
 from kwok.watchdog import Watchdog
 from surgekit.kube import Kube, KubeUnreachable
 
@@ -260,13 +261,9 @@ class Lab:
             raise LabError(f"kubectl {' '.join(map(str, arguments))}: {done.stderr.strip()}")
         return done.stdout
 
-    def wait_for(self, condition: Callable[[], bool], what: str, timeout_s: float = 90.0) -> None:
-        """Look again and again until `condition()` holds."""
-        deadline_s = time.monotonic() + timeout_s
-        while not condition():
-            if time.monotonic() > deadline_s:
-                raise LabError(f"lab {self.name}: {what} did not come about in {timeout_s:g} s")
-            time.sleep(0.05)
+    def wait_for(self, condition: Callable[[], object], what: str, timeout_s: float = 90.0) -> None:
+        """Look again until `condition()` holds; what is missing from an object is "not yet"."""
+        wait_for(condition, f"lab {self.name}: {what}", timeout_s)
 
     def free_port(self) -> int:
         """A port nobody listens on, and that nobody was given before."""

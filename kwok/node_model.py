@@ -20,8 +20,8 @@ from kwok.node_model_room import Amount, Rooms
 from kwok.scenario import Scenario, tagged
 
 __all__ = [
-    "Created", "Event", "NodeModel", "ProcessorSharing", "PullStarted", "Pulled", "ResizePending",
-    "ResizeStarted", "Resized",
+    "Created", "Event", "NodeModel", "ProcessorSharing", "PullStarted", "Pulled", "ResizeFailed",
+    "ResizePending", "ResizeStarted", "Resized",
 ]  # fmt: skip
 
 # Pods that entered together leave together: their remaining work differs by rounding only.
@@ -69,6 +69,14 @@ class ResizeStarted(Event):
 @dataclass(frozen=True)
 class Resized(Event):
     generation: int
+
+
+@dataclass(frozen=True)
+class ResizeFailed(Event):
+    """Granted and tried, but the memory to be taken away is in use."""
+
+    generation: int
+    message: str
 
 
 class ProcessorSharing:
@@ -181,6 +189,8 @@ class NodeModel:
         self._where: dict[str, str] = {}
         self._rooms = Rooms()
         self._generation: dict[str, int] = {}  # of the newest resize asked for, by pod
+        self._why_not: dict[str, str] = {}  # by pod: it cannot be carried out
+        self._failed: set[str] = set()  # pods whose resize was granted, and could not
         self._happened: list[Event] = []
 
     def allocatable(self, node: str, amount: Amount) -> None:
@@ -198,11 +208,13 @@ class NodeModel:
         place = self._at(node, now_s)
         self._where[pod] = node
         missing = {tagged(image) for image in images} - place.images
-        # Pulls that take no time are not pulls: the image counts as being there.
         for image in sorted(missing):
             if self._scenario.image(image).pull_s == 0:
+                # A pull, too: the node lists the image from then on. It need not wait for others.
                 place.images.add(image)
                 missing.discard(image)
+                self._happened.append(PullStarted(now_s, node, pod, image))
+                self._happened.append(Pulled(now_s, node, pod, image, 0.0, 0.0))
             elif all(pull.image != image for pull in place.pulls):
                 start_s = max([now_s, *(pull.end_s for pull in place.pulls)])
                 end_s = start_s + self._scenario.image(image).pull_s
@@ -228,9 +240,21 @@ class NodeModel:
         if refusal:
             said = refusal.reason, refusal.message
             self._happened.append(ResizePending(now_s, node, pod, generation, *said))
+            self._failed.discard(pod)
         else:
             self._start_resize(pod, node, now_s)
             self._retry(node, now_s)
+
+    def uses_memory(self, pod: str, node: str, why_not: str, now_s: float) -> None:
+        """`why_not`: why what was asked for last cannot be carried out; empty: it can.
+
+        A resize that failed is tried again as soon as it can be (a kubelet: every few seconds).
+        """
+        self._at(node, now_s)
+        self._why_not[pod] = why_not
+        if not why_not and pod in self._failed:
+            self._failed.discard(pod)
+            self._begin_resize(pod, node, now_s)
 
     def cancel(self, pod: str, node: str, now_s: float) -> None:
         """Nothing more is done for a pod. What it made its node pull is pulled to the end."""
@@ -246,6 +270,8 @@ class NodeModel:
         """A pod is no more: what it had is free for others."""
         self.cancel(pod, node, now_s)
         self._generation.pop(pod, None)
+        self._why_not.pop(pod, None)
+        self._failed.discard(pod)
         self._rooms.release(pod)
         self._retry(node, now_s)
 
@@ -254,10 +280,13 @@ class NodeModel:
             self._start_resize(pod, node, now_s)
 
     def _start_resize(self, pod: str, node: str, now_s: float) -> None:
-        generation = self._generation[pod]
-        self._happened.append(ResizeStarted(now_s, node, pod, generation))
+        self._failed.discard(pod)
+        self._happened.append(ResizeStarted(now_s, node, pod, self._generation[pod]))
+        self._begin_resize(pod, node, now_s)
+
+    def _begin_resize(self, pod: str, node: str, now_s: float) -> None:
         place = self._nodes[node]
-        place.resizing[pod] = (now_s + self._scenario.tau_resize_s(node), generation)
+        place.resizing[pod] = (now_s + self._scenario.tau_resize_s(node), self._generation[pod])
         place.due_s = place.next_s()
 
     def has_image(self, node: str, image: str) -> None:
@@ -303,10 +332,16 @@ class NodeModel:
             for pod, (end_s, generation) in list(place.resizing.items()):
                 if end_s <= next_s:
                     del place.resizing[pod]
-                    self._happened.append(Resized(end_s, node, pod, generation))
+                    self._happened.append(self._actuated(end_s, node, pod, generation))
             self._advance_pull(node, place, next_s)
         place.creating.advance(now_s)
         place.due_s = next_s
+
+    def _actuated(self, at_s: float, node: str, pod: str, generation: int) -> Event:
+        if why_not := self._why_not.get(pod):
+            self._failed.add(pod)
+            return ResizeFailed(at_s, node, pod, generation, why_not)
+        return Resized(at_s, node, pod, generation)
 
     def _advance_pull(self, node: str, place: _Node, now_s: float) -> None:
         if not place.pulls:

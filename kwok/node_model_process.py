@@ -26,10 +26,21 @@ from kwok.node_model import (
     Pulled,
     PullStarted,
     Resized,
+    ResizeFailed,
     ResizePending,
     ResizeStarted,
 )  # fmt: skip
-from kwok.node_model_resize_status import allocated, asked, in_progress, is_asked, pending, resized
+from kwok.node_model_resize_status import (
+    allocated,
+    asked,
+    failed,
+    in_progress,
+    is_asked,
+    memory_in_use,
+    pending,
+    resized,
+    too_small,
+)
 from kwok.node_model_room import Amount
 from kwok.scenario import Scenario
 from surgekit import logs
@@ -53,7 +64,7 @@ _RETRIES = 3
 MERGE_PATCH, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
 
 Json = dict[str, Any]
-_ResizeEvent = ResizePending | ResizeStarted | Resized
+_ResizeEvent = ResizePending | ResizeStarted | ResizeFailed | Resized
 
 
 class NodeModelProcess:
@@ -130,6 +141,7 @@ class NodeModelProcess:
             refused = (meta.get("labels") or {}).get(FATE) == _RESIZE_INFEASIBLE
             amount = _MORE_THAN_ANY_NODE if refused else asked(pod)
             self._model.resize(uid, node, meta["generation"], now_s, amount)
+            self._model.uses_memory(uid, node, too_small(pod, memory_in_use(pod)), now_s)
 
     def _tell_allocatable(self, node: Json) -> None:
         name, amounts = node["metadata"]["name"], node["status"].get("allocatable") or {}
@@ -153,7 +165,7 @@ class NodeModelProcess:
             match event:
                 case Created():
                     self._annotate(pod, event.pod, CREATED, f"{event.at_s:.3f}")
-                case ResizePending() | ResizeStarted() | Resized():
+                case ResizePending() | ResizeStarted() | ResizeFailed() | Resized():
                     self._write_resize(pod, event)
                 case PullStarted():
                     self._tell(pod, event, "Pulling", f'Pulling image "{event.image}"')
@@ -194,6 +206,8 @@ class NodeModelProcess:
                 status = pending(wanted, event.reason, event.message, datetime.now(UTC))
             case ResizeStarted():
                 status = in_progress(wanted, datetime.now(UTC))
+            case ResizeFailed():
+                status = failed(wanted, event.message, datetime.now(UTC))
             case Resized():
                 status = resized(wanted)
         body = {"metadata": {"uid": event.pod}, "status": status}

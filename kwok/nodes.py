@@ -12,7 +12,7 @@ from typing import Any
 from kwok.errors import NodesNotReady
 from surgekit.kube import ApiError, Kube
 
-__all__ = ["add_nodes", "kubelet_addresses"]
+__all__ = ["add_nodes", "kubelet_addresses", "node_body"]
 
 _NODE_INFO = {
     "architecture": "amd64",
@@ -53,7 +53,7 @@ def add_nodes(
             names.append(name)
         number += 1
     bodies = [
-        _node(name, len(known) + i, capacity, {**capacity, **allocatable}, labels, kubelet_port)
+        node_body(name, len(known) + i, capacity, {**capacity, **allocatable}, labels, kubelet_port)
         for i, name in enumerate(names)
     ]
     with ThreadPoolExecutor(_PARALLEL) as pool:
@@ -72,7 +72,7 @@ def kubelet_addresses(kube: Kube) -> dict[str, str]:
     return found
 
 
-def _node(
+def node_body(
     name: str,
     index: int,
     capacity: Mapping[str, str],

@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,11 @@ from kwok.ports import answers_ready
 from kwok.processes import Process
 from surgekit import mutual_tls
 from surgekit.certificates import ensure
+from surgekit.shipped_manifests import MANIFESTS
 
 __all__ = [
     "HAPROXY",
+    "MANIFESTS",
     "ExtenderPart",
     "apply_manifests",
     "find_extender",
@@ -41,7 +43,6 @@ __all__ = [
     "start_probe",
 ]
 
-MANIFESTS = Path(__file__).parent.parent / "manifests"
 NAMESPACE = "surgekit-system"
 PLACEMENT = "surgekit.dev/placement"
 HAPROXY = "balancer-haproxy"
@@ -81,6 +82,7 @@ class ExtenderPart:
 
     name: str
     port: int
+    health_port: int
     certificates: Path
 
     @property
@@ -111,23 +113,21 @@ class ExtenderPart:
         return mutual_tls.request(self.url + path, self.certificates, LAB_CLIENT, method, body)
 
     def ready(self) -> bool:
-        try:
-            return self.request("GET", "/readyz")[0] == 200
-        except OSError:
-            return False
+        return answers_ready(self.health_port)
 
 
 def start_extender(
     lab: Lab, name: str = "extender", settings: Mapping[str, Any] | None = None
 ) -> ExtenderPart:
     certificates = lab.directory / "tls" / "extender"
-    ensure(certificates, ["127.0.0.1", "localhost"], [SCHEDULER_CLIENT, LAB_CLIENT], datetime.now(UTC))
+    hosts = ["127.0.0.1", "localhost", f"surgekit-extender.{NAMESPACE}.svc"]
+    ensure(certificates, hosts, [SCHEDULER_CLIENT, LAB_CLIENT], datetime.now(UTC))
     file = lab.directory / f"{name}.settings.yaml"
-    file.write_text(yaml.safe_dump(dict(settings or {})))
-    part = ExtenderPart(name, lab.free_port(), certificates)
-    _record(lab, name).write_text(
-        json.dumps({"name": name, "port": part.port, "certificates": str(certificates)})
-    )
+    clients = {"client_names": [SCHEDULER_CLIENT, LAB_CLIENT]}
+    file.write_text(yaml.safe_dump(clients | dict(settings or {})))
+    part = ExtenderPart(name, lab.free_port(), lab.free_port(), certificates)
+    facts = asdict(part) | {"certificates": str(certificates)}
+    _record(lab, name).write_text(json.dumps(facts))
     lab.start(
         name,
         [
@@ -135,6 +135,7 @@ def start_extender(
             "--settings", file,
             "--kubeconfig", lab.account_kubeconfig(NAMESPACE, "surgekit-extender"),
             "--bind", f"127.0.0.1:{part.port}",
+            "--health-bind", f"127.0.0.1:{part.health_port}",
             "--tls-directory", certificates,
         ],
         ready=part.ready,
@@ -149,7 +150,7 @@ def find_extender(lab: Lab, name: str = "extender") -> ExtenderPart | None:
         facts = json.loads(_record(lab, name).read_text())
     except FileNotFoundError:
         return None
-    return ExtenderPart(facts["name"], facts["port"], Path(facts["certificates"]))
+    return ExtenderPart(**facts | {"certificates": Path(facts["certificates"])})
 
 
 def _record(lab: Lab, name: str) -> Path:

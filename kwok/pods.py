@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from kwok.waiting import wait_for
 from surgekit.kube import ApiError, Kube
 
 __all__ = ["create_pods", "delete_namespace", "delete_pods", "pod", "wait_for_account"]
@@ -51,15 +51,8 @@ def create_pods(
 
 def wait_for_account(kube: Kube, namespace: str, timeout_s: float = 90.0) -> None:
     """Admission refuses pods until the controller manager has made the namespace's default account."""
-    deadline_s = time.monotonic() + timeout_s
-    while True:
-        try:
-            kube.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
-            return
-        except ApiError as error:
-            if error.code != 404 or time.monotonic() > deadline_s:
-                raise
-            time.sleep(0.05)
+    account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
+    wait_for(lambda: kube.get(account), f"the default account of {namespace}", timeout_s)
 
 
 def delete_pods(kube: Kube, namespace: str, timeout_s: float = 120.0, **selectors: str) -> None:
@@ -69,11 +62,7 @@ def delete_pods(kube: Kube, namespace: str, timeout_s: float = 120.0, **selector
     # One by one and in parallel: deleting a collection takes its pods one after the other.
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(lambda p: _delete(kube, f"{path}/{p['metadata']['name']}"), pods))
-    deadline_s = time.monotonic() + timeout_s
-    while kube.get(path, limit=1, **selectors)["items"]:
-        if time.monotonic() > deadline_s:
-            raise TimeoutError(f"pods of {namespace} were still there after {timeout_s:.0f} s")
-        time.sleep(0.1)
+    wait_for(lambda: not kube.get(path, limit=1, **selectors)["items"], f"an empty {namespace}", timeout_s)
 
 
 def _delete(kube: Kube, path: str) -> None:

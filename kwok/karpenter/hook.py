@@ -9,12 +9,13 @@ from typing import Any
 
 import yaml
 
-from kwok.karpenter.process import NODE_CLASS
+from kwok.karpenter.process import NODE_CLASS, NODE_CLASS_GROUP, NODE_CLASS_KIND
 from kwok.lab import Lab
 from kwok.parts import MANIFESTS, NAMESPACE, apply_manifests
+from kwok.pods import pod
 from kwok.ports import answers_ready
 
-__all__ = ["HOOK", "install_hook", "start_hook"]
+__all__ = ["HOOK", "install_hook", "start_hook", "wait_until_gating"]
 
 HOOK = "nodes"
 
@@ -30,7 +31,14 @@ def start_hook(
     """Start it; the port it serves health and metrics on."""
     port = lab.free_port()
     file = lab.directory / f"{name}.settings.yaml"
-    defaults = {"bind": f"127.0.0.1:{port}", "catalogue": str(table), "node_class_name": NODE_CLASS}
+    defaults = {
+        "mode": "enforce",
+        "bind": f"127.0.0.1:{port}",
+        "catalogue": str(table),
+        "node_class_group": NODE_CLASS_GROUP,
+        "node_class_kind": NODE_CLASS_KIND,
+        "node_class_name": NODE_CLASS,
+    }
     file.write_text(yaml.safe_dump(defaults | dict(settings or {})))
 
     lab.start(
@@ -44,3 +52,14 @@ def start_hook(
         port=port,
     )  # fmt: skip
     return port
+
+
+def wait_until_gating(lab: Lab) -> None:
+    """The hook says in its NodePlan that it plans, and the opt-in policy has read that."""
+
+    def gated() -> bool:
+        asking = pod("asking", "1m", "1Mi", labels={"surgekit.dev/nodes": "enforce"})
+        made = lab.kube.create("/api/v1/namespaces/default/pods", asking, dryRun="All")
+        return "schedulingGates" in made["spec"]
+
+    lab.wait_for(gated, "the opt-in policy to gate pods", 90)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from kwok.errors import LabError
 
-__all__ = ["CAPACITY_TYPE", "ZONE", "architecture", "instance_types"]
+__all__ = ["CAPACITY_TYPE", "ZONE", "architecture", "instance_type", "instance_types"]
 
 ZONE, CAPACITY_TYPE = "eu-west-1a", "on-demand"
 _PODS = 110
@@ -29,30 +29,48 @@ def instance_types(table: Path, without: Collection[str] = ()) -> list[dict[str,
     try:
         with table.open(newline="") as file:
             rows = list(csv.DictReader(file))
-        return [_instance_type(row) for row in rows if row["instance_class"] not in without]
+        return [_of_row(row) for row in rows if row["instance_class"] not in without]
     except (OSError, KeyError, ValueError) as error:
         raise LabError(f"price table {str(table)!r} cannot be used: {error!r}") from error
 
 
-def _instance_type(row: dict[str, str]) -> dict[str, Any]:
-    requirements = {"karpenter.sh/capacity-type": CAPACITY_TYPE, "topology.kubernetes.io/zone": ZONE}
+def _of_row(row: dict[str, str]) -> dict[str, Any]:
+    return instance_type(
+        row["instance_class"],
+        float(row["cores"]) * _CPUS_PER_CORE,
+        float(row["memory_gib"]),
+        {(CAPACITY_TYPE, ZONE): float(row["price_usd_per_hour"])},
+    )
+
+
+def instance_type(
+    name: str,
+    cpus: float,
+    memory_gib: float,
+    prices: Mapping[tuple[str, str], float],
+    **more_resources: str,
+) -> dict[str, Any]:
+    """`prices` has what an hour costs, by capacity type and zone: it is offered in these."""
     return {
-        "name": row["instance_class"],
-        "architecture": architecture(row["instance_class"]),
+        "name": name,
+        "architecture": architecture(name),
         "operatingSystems": ["linux"],
         "resources": {
-            "cpu": f"{float(row['cores']) * _CPUS_PER_CORE:g}",
-            "memory": f"{float(row['memory_gib']):g}Gi",
+            "cpu": f"{cpus:g}",
+            "memory": f"{memory_gib:g}Gi",
             "pods": str(_PODS),
             "ephemeral-storage": "20Gi",
+            **more_resources,
         },
         "offerings": [
             {
-                "Price": float(row["price_usd_per_hour"]),
+                "Price": price,
                 "Available": True,  # the provider sets it to true whatever is said here
                 "Requirements": [
-                    {"key": key, "operator": "In", "values": [value]} for key, value in requirements.items()
+                    {"key": "karpenter.sh/capacity-type", "operator": "In", "values": [capacity_type]},
+                    {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]},
                 ],
             }
+            for (capacity_type, zone), price in prices.items()
         ],
     }

@@ -12,12 +12,20 @@ from kwok.lab import Lab
 from kwok.ports import answers_ready
 from kwok.processes import Process
 
-__all__ = ["KARPENTER", "NODE_CLASS", "add_node_pool", "install", "start"]
+__all__ = [
+    "KARPENTER",
+    "NODE_CLASS",
+    "NODE_CLASS_GROUP",
+    "NODE_CLASS_KIND",
+    "add_node_pool",
+    "install",
+    "start",
+]
 
 KARPENTER = "karpenter"
-NODE_CLASS = "default"
+NODE_CLASS_GROUP, NODE_CLASS_KIND, NODE_CLASS = "karpenter.kwok.sh", "KWOKNodeClass", "default"
 _CRDS = Path(__file__).parent / "crds"
-_NODE_CLASS_REF = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": NODE_CLASS}
+_NODE_CLASS_REF = {"group": NODE_CLASS_GROUP, "kind": NODE_CLASS_KIND, "name": NODE_CLASS}
 
 
 def install(lab: Lab, registration_delay_s: int = 0) -> None:
@@ -34,10 +42,13 @@ def install(lab: Lab, registration_delay_s: int = 0) -> None:
     lab.kube.create("/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses", body)
 
 
-def start(lab: Lab, table: Path, without: Collection[str] = ()) -> Process:
-    """Karpenter renting from the price table `table`, with its own defaults, ready to provision."""
+def start(
+    lab: Lab, table: Path, without: Collection[str] = (), more: Collection[dict[str, Any]] = ()
+) -> Process:
+    """Karpenter renting from the price table `table` and `more` instance types, with its own defaults, ready
+    to provision."""
     file = lab.directory / "instance-types.json"
-    file.write_text(json.dumps(instance_types(table, without)))
+    file.write_text(json.dumps([*instance_types(table, without), *more]))
     health, metrics = lab.free_port(), lab.free_port()
     return lab.start(
         KARPENTER,
@@ -55,12 +66,14 @@ def start(lab: Lab, table: Path, without: Collection[str] = ()) -> Process:
     )
 
 
-def add_node_pool(lab: Lab, name: str = "default", consolidate_after: str = "0s") -> None:
-    """A pool that may use every on-demand class and consolidates as soon as it may, as is the default."""
+def add_node_pool(
+    lab: Lab, name: str = "default", consolidate_after: str = "0s", capacity_type: str = CAPACITY_TYPE
+) -> None:
+    """A pool that may use every class of a capacity type and consolidates as soon as it may: the default."""
     requirement: dict[str, Any] = {
         "key": "karpenter.sh/capacity-type",
         "operator": "In",
-        "values": [CAPACITY_TYPE],
+        "values": [capacity_type],
     }
     body = {
         "apiVersion": "karpenter.sh/v1",

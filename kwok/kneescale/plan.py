@@ -100,10 +100,21 @@ class Plan:
         return cls(parts, at_once, time_factor, data)
 
     @classmethod
-    def quick(cls, time_factor: float, data: Path | None = None) -> Plan:
-        """Within 20 minutes: one round, and the first half hour of the dynamic load with half of the arms."""
-        parts = (Part(STATIONARY, 1, ARMS), Part(DYNAMIC.first(0.25), 1, _QUICK_DYNAMIC_ARMS))
-        return cls(parts, _QUICK_AT_ONCE, time_factor, data)
+    def quick(
+        cls,
+        time_factor: float,
+        data: Path | None = None,
+        arms: Sequence[str] = (),
+        load: str | None = None,  # only this one
+    ) -> Plan:
+        """Within 20 minutes: one round, and the first half hour of the dynamic load, unless `arms` are given
+        with half of the arms."""
+        parts = (
+            Part(STATIONARY, 1, tuple(arms) or ARMS),
+            Part(DYNAMIC.first(0.25), 1, tuple(arms) or _QUICK_DYNAMIC_ARMS),
+        )
+        chosen = tuple(part for part in parts if load in (None, part.load.name))
+        return cls(chosen, _QUICK_AT_ONCE, time_factor, data)
 
     def round_name(self, load: Load, number: int) -> str:
         """All that its result hangs on, so that a file of results is never taken for another's."""

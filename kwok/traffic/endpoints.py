@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 
-__all__ = ["Route", "serve"]
+from kwok.traffic.connections import serving
+
+__all__ = ["Route", "serving_routes"]
 
 Route = Callable[[bytes], Awaitable[bytes | str]]
 
 
-async def serve(port: int, routes: Mapping[str, Route]) -> asyncio.Server:
-    """Answer `routes` (path to handler of the request's body); a ValueError is the caller's fault."""
+def serving_routes(port: int, routes: Mapping[str, Route]) -> AbstractAsyncContextManager[asyncio.Server]:
+    """Answer `routes` (path to handler of the request's body) while the block runs.
+
+    A ValueError is the caller's fault.
+    """
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -30,10 +36,8 @@ async def serve(port: int, routes: Mapping[str, Route]) -> asyncio.Server:
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, IndexError):
             pass  # whoever asked went away, or does not speak HTTP
-        finally:
-            writer.close()
 
-    return await asyncio.start_server(talk, "127.0.0.1", port)
+    return serving(talk, host="127.0.0.1", port=port)
 
 
 def _headers(head: str) -> list[tuple[str, str, str]]:

@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import socket
 import time
+from contextlib import AsyncExitStack
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -243,13 +244,15 @@ async def _run(given: argparse.Namespace) -> None:
 
     listener = inside(given.network_namespace, _listen)
     await loop.create_server(server.protocol, sock=listener, backlog=_BACKLOG)
-    await endpoints.serve(given.port, {"/readyz": ready, "/metrics": metrics, "/pods": pods})
-    if given.kubelet_port is not None:
-        context = server_context(given.kubelet_certificates)
-        kubelets = KubeletMetrics(usage, kubelet_addresses(kube), context)
-        await kubelets.start(listen(given.kubelet_port))
-    log.info("functions serve")
-    await until_told()
+    routes: dict[str, endpoints.Route] = {"/readyz": ready, "/metrics": metrics, "/pods": pods}
+    async with AsyncExitStack() as servers:
+        await servers.enter_async_context(endpoints.serving_routes(given.port, routes))
+        if given.kubelet_port is not None:
+            context = server_context(given.kubelet_certificates)
+            kubelets = KubeletMetrics(usage, kubelet_addresses(kube), context)
+            await servers.enter_async_context(kubelets.serving(listen(given.kubelet_port)))
+        log.info("functions serve")
+        await until_told()
 
 
 def main() -> None:

@@ -199,8 +199,9 @@ async def _run(given: argparse.Namespace) -> None:
     async def replicas(_: bytes) -> bytes:
         return orjson.dumps(gateway.replicas())
 
-    await endpoints.serve(given.port, {"/readyz": ready, "/metrics": answer_metrics, "/replicas": replicas})
-    await until_told()
+    routes: dict[str, endpoints.Route] = {"/readyz": ready, "/metrics": answer_metrics, "/replicas": replicas}
+    async with endpoints.serving_routes(given.port, routes):
+        await until_told()
     following.cancel()
 
 

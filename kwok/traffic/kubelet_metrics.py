@@ -12,12 +12,13 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from kwok.errors import TrafficError
+from kwok.traffic.connections import serving
 
 __all__ = ["KubeletMetrics", "PodUsage", "UsageSource", "listen", "resource_metrics", "server_context"]
 
@@ -121,21 +122,18 @@ class KubeletMetrics:
     ) -> None:
         self._source, self._nodes, self._context, self._clock = source, nodes, context, clock
 
-    async def start(self, listener: socket.socket) -> asyncio.Server:
-        """Answer on the running loop until the returned server is closed."""
-        return await asyncio.start_server(self._connection, sock=listener, ssl=self._context)
+    def serving(self, listener: socket.socket) -> AbstractAsyncContextManager[asyncio.Server]:
+        """Answer on the running loop while the block runs."""
+        return serving(self._connection, sock=listener, ssl=self._context)
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         address = writer.get_extra_info("sockname")[0]
-        try:
-            # Closed by the peer, broken, or not HTTP: the scrape fails, which is for metrics-server to say.
-            with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-                while True:
-                    request = await reader.readuntil(b"\r\n\r\n")
-                    writer.write(self._answer(request.split(b" ", 2)[:2], address))
-                    await writer.drain()
-        finally:
-            writer.close()
+        # Closed by the peer, broken, or not HTTP: the scrape fails, which is for metrics-server to say.
+        with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            while True:
+                request = await reader.readuntil(b"\r\n\r\n")
+                writer.write(self._answer(request.split(b" ", 2)[:2], address))
+                await writer.drain()
 
     def _answer(self, request: list[bytes], address: str) -> bytes:
         if request != [b"GET", _PATH]:

@@ -85,17 +85,15 @@ async def _run(given: argparse.Namespace) -> None:
             return "ok\n"
 
         writing = asyncio.create_task(write_again_and_again())
-        await endpoints.serve(
-            given.port,
-            {
-                "/readyz": ready,
-                "/clients": clients,
-                "/replay": replay,
-                "/counters": counters,
-                "/flush": flush,
-            },
-        )
-        await until_told()
+        routes: dict[str, endpoints.Route] = {
+            "/readyz": ready,
+            "/clients": clients,
+            "/replay": replay,
+            "/counters": counters,
+            "/flush": flush,
+        }
+        async with endpoints.serving_routes(given.port, routes):
+            await until_told()
         writing.cancel()
         generator.close()
         write()

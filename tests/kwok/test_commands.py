@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from typer.testing import CliRunner
 from kwok.arrivals import Arrivals, is_bound
 from kwok.binaries import Binaries
 from kwok.pods import pod, wait_for_account
+from kwok.waiting import wait_for
 from surgekit.cli import app
 from surgekit.kube import Kube
 
@@ -36,7 +36,7 @@ def test_bench_extender(binaries: Binaries, tmp_path: Path) -> None:
 
 def test_demo(binaries: Binaries, tmp_path: Path) -> None:
     picture = tmp_path / "demo.png"
-    result = run("demo", "--warm-up-s", "8", "--plot", str(picture), "--json")
+    result = run("demo", "--warm-up-s", "8", "--plot", str(picture), "--json", "-")
     played = json.loads(result.stdout)
     for arm in ("stock", "extender"):
         assert sum(played[arm]["placed"].values()) == 200
@@ -48,18 +48,22 @@ def test_demo(binaries: Binaries, tmp_path: Path) -> None:
 
 def test_lab_up_explain_down(binaries: Binaries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SURGEKIT_STATE_DIR", str(tmp_path))
-    up = json.loads(run("lab", "up", "tried", "--nodes", "3", "--json").stdout)
+    up = json.loads(run("lab", "up", "tried", "--nodes", "3", "--json", "-").stdout)
     try:
         assert up["state"] == "up"
         assert {"probe", "extender", "kube-scheduler", "node-model"} <= set(up["processes"])
         _place_one(Path(up["kubeconfig"]))
-        explain = ("explain", "pod", "default/one", "--lab", "tried", "--json")
-        deadline = time.monotonic() + 30  # the extender sees the binding through a watch of its own
-        while not (said := json.loads(run(*explain).stdout))["bound_to"] and time.monotonic() < deadline:
-            time.sleep(0.1)
+        explain = ("explain", "pod", "default/one", "--lab", "tried", "--json", "-")
+        # The extender sees the binding through a watch of its own.
+        wait_for(lambda: json.loads(run(*explain).stdout)["bound_to"], "the binding is seen")
+        said = json.loads(run(*explain).stdout)
         assert said["bound_to"] == said["candidates"][0]["node"]
         shown = run("explain", "pod", "default/one", "--lab", "tried").stdout
         assert said["bound_to"] in shown
+        assert "enforce: the scheduler was told that" in shown
+        kube = Kube.connect(Path(up["kubeconfig"]))
+        place = f"/api/v1/nodes/{said['bound_to']}"
+        wait_for(lambda: kube.get(place)["status"]["images"], "the node has the image, pulled in no time")
         refused = CliRunner().invoke(app, ["explain", "pod", "default/other", "--lab", "tried"])
         assert "no decision about default/other" in str(refused.exception)
     finally:

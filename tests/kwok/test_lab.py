@@ -8,7 +8,6 @@ import signal
 import ssl
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from kwok.errors import LabError, ProcessError
 from kwok.lab import Lab
 from kwok.places import labs_directory
 from kwok.processes import Processes
+from kwok.waiting import wait_for
 from surgekit.cli.lab import app
 from surgekit.kube import ApiError, Kube
 
@@ -127,19 +127,19 @@ def test_a_killed_creator_leaves_nothing_running(own_labs: Path, half_way: bool)
     assert creator.stdout is not None
     with creator, creator.stdout:
         if half_way:
-            _until(lambda: any(own_labs.glob("victim-*/kwok/clusters/lab/pids/etcd.pid")))
+            wait_for(lambda: any(own_labs.glob("victim-*/kwok/clusters/lab/pids/etcd.pid")), "etcd starts")
         else:
             assert creator.stdout.readline() == b"up\n"
         (directory,) = own_labs.glob("victim-*")
         assert _running(directory)
         os.kill(creator.pid, signal.SIGKILL)
-    _until(lambda: not _running(directory) and not directory.exists())
+    wait_for(lambda: not _running(directory) and not directory.exists(), "nothing is left of it")
 
 
 def test_labs_side_by_side_and_the_command_line(own_labs: Path, lab: Lab) -> None:
     """A lab that outlives the command; beside it the session's, untouched; broken, it still goes down."""
     runner = CliRunner()
-    up = runner.invoke(app, ["up", "beside", "--nodes", "2", "--json"], catch_exceptions=False)
+    up = runner.invoke(app, ["up", "beside", "--nodes", "2", "--json", "-"], catch_exceptions=False)
     view: dict[str, Any] = json.loads(up.stdout)
     assert (view["state"], view["nodes"]) == ("up", 2)
     started = ("combofunc", "extender", "kube-scheduler", "node-model", "probe")
@@ -155,7 +155,7 @@ def test_labs_side_by_side_and_the_command_line(own_labs: Path, lab: Lab) -> Non
     Processes(directory).kill("kube-scheduler")
     os.kill(int((directory / "kwok/clusters/lab/pids/etcd.pid").read_text()), signal.SIGKILL)
     os.kill(int((directory / "kwok/clusters/lab/pids/kube-apiserver.pid").read_text()), signal.SIGKILL)
-    (shown,) = json.loads(runner.invoke(app, ["status", "--json"], catch_exceptions=False).stdout)
+    (shown,) = json.loads(runner.invoke(app, ["status", "--json", "-"], catch_exceptions=False).stdout)
     assert shown["state"] == "broken"
     assert "beside" in runner.invoke(app, ["status"], catch_exceptions=False).stdout
     assert runner.invoke(app, ["down", "beside"], catch_exceptions=False).exit_code == 0
@@ -216,10 +216,3 @@ def _running(directory: Path) -> list[str]:
         if str(directory).encode() in about and int(entry.name) != os.getpid():
             found.append(entry.name)
     return found
-
-
-def _until(condition: Callable[[], bool], timeout_s: float = 60) -> None:
-    deadline_s = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.02)

@@ -40,7 +40,7 @@ def example(part: str) -> str:
         "# The Deployment's arguments and SURGEKIT_<KEY> variables override what is said here.",
     ]
     for key, default, meaning in describe(SETTINGS[part]):
-        text = {"()": "[]", "None": "null"}.get(default, default)
+        text = {"None": "null"}.get(default, default)
         lines += ["", f"# {meaning}", f"# {key}: {text}"]
     return "\n".join(lines) + "\n"
 
@@ -173,6 +173,40 @@ def test_every_part_is_scraped_at_a_port_its_service_has(part: str) -> None:
     assert spec["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     (endpoint,) = spec["endpoints"]
     assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
+
+
+def documents(kind: str) -> list[dict[str, Any]]:
+    texts = (file.read_text() for file in MANIFESTS.rglob("*.yaml"))
+    found = (d for text in texts if f"kind: {kind}\n" in text for d in yaml.safe_load_all(text))
+    return [d for d in found if d and d["kind"] == kind]
+
+
+def test_kubelet_asks_on_the_port_for_health_which_strangers_cannot_reach() -> None:
+    """Every part has its own policy; its port for health is open to labelled namespaces alone."""
+    policies = {p["metadata"]["name"]: p["spec"] for p in documents("NetworkPolicy")}
+    for deployment in documents("Deployment"):
+        name, containers = (
+            deployment["metadata"]["name"],
+            deployment["spec"]["template"]["spec"]["containers"],
+        )
+        policy = policies[name]
+        assert policy["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": name}
+        (probed,) = {
+            container[probe]["httpGet"]["port"]
+            for container in containers
+            for probe in ("startupProbe", "livenessProbe", "readinessProbe")
+            if probe in container
+        }
+        opened = {port["name"] for container in containers for port in container["ports"]}
+        assert {port["port"] for rule in policy["ingress"] for port in rule["ports"]} == opened
+        (rule,) = [r for r in policy["ingress"] if probed in [p["port"] for p in r["ports"]]]
+        assert rule["ports"] == [{"port": probed}]
+        assert rule["from"] == [{"namespaceSelector": {"matchLabels": {"surgekit.dev/metrics": "enabled"}}}]
+
+
+def test_prometheus_scrapes_the_port_for_health() -> None:
+    for monitor in documents("ServiceMonitor"):
+        assert [endpoint["port"] for endpoint in monitor["spec"]["endpoints"]] == ["http"]
 
 
 def test_the_panels_of_the_dashboard_do_not_overlap() -> None:

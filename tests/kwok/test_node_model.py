@@ -15,9 +15,11 @@ from kwok.node_model import (
     Pulled,
     PullStarted,
     Resized,
+    ResizeFailed,
     ResizePending,
     ResizeStarted,
 )
+from kwok.node_model_resize_status import too_small
 from kwok.node_model_room import Amount
 from kwok.scenario import Image, NodeSpeed, Scenario
 
@@ -169,13 +171,30 @@ def test_the_first_use_of_an_image_waits_for_its_pull_and_pods_share_it() -> Non
     model.bind("b", "n", 1, ["big"], 1.0)
     model.bind("c", "n", 1, ["small"], 0.0)
     events = model.advance(100)
-    assert [e for e in events if isinstance(e, PullStarted)] == [PullStarted(0.0, "n", "a", "big:latest")]
-    assert [e for e in events if isinstance(e, Pulled)] == [Pulled(2.0, "n", "a", "big:latest", 2.0, 2.0)]
+    big = [e for e in events if isinstance(e, PullStarted | Pulled) and e.image == "big:latest"]
+    assert big == [
+        PullStarted(0.0, "n", "a", "big:latest"),
+        Pulled(2.0, "n", "a", "big:latest", 2.0, 2.0),
+    ]
     times = {e.pod: e.at_s for e in events if isinstance(e, Created)}
     # c, bound after time had come to 1.0, is alone while the others wait; then a and b share.
     assert times == pytest.approx({"c": 1.5, "a": 3.0, "b": 3.0})
     model.bind("d", "n", 1, ["big"], 100.0)
     assert created(model) == pytest.approx({"d": 100.5})
+
+
+def test_a_pull_that_takes_no_time_is_told_and_waits_for_no_other() -> None:
+    model = NodeModel(Scenario.equal(tau_create_s=TAU, images={"big": Image(2.0)}))
+    model.bind("a", "n", 1, ["big"], 0.0)
+    model.bind("b", "n", 1, ["small"], 1.0)
+    assert model.images("n") == ["small:latest"]
+    told = [e for e in model.advance(1.0) if isinstance(e, PullStarted | Pulled) and e.pod == "b"]
+    assert told == [
+        PullStarted(1.0, "n", "b", "small:latest"),
+        Pulled(1.0, "n", "b", "small:latest", 0.0, 0.0),
+    ]
+    model.bind("c", "n", 1, ["small"], 1.5)
+    assert [type(e) for e in model.advance(100) if e.pod == "c"] == [Created], "no second pull"
 
 
 def test_a_node_pulls_one_image_at_a_time() -> None:
@@ -266,3 +285,67 @@ def test_the_next_event_is_when_something_happens() -> None:
     assert model.next_event_s() == pytest.approx(TAU)
     assert model.advance(0.49) == []
     assert [type(e) for e in model.advance(model.next_event_s())] == [Created]
+
+
+def test_memory_in_use_is_not_taken_away_until_it_is_free() -> None:
+    model = NodeModel(Scenario.equal(tau_resize_s=TAU))
+    model.allocatable("n", Amount(1000, 100))
+    model.hold("p", "n", Amount(500, 80))
+    model.resize("p", "n", 2, 0.0, Amount(100, 20))
+    model.uses_memory("p", "n", "in use", 0.0)
+    assert model.advance(9.0) == [ResizeStarted(0.0, "n", "p", 2), ResizeFailed(TAU, "n", "p", 2, "in use")]
+    assert model.advance(100.0) == [], "for ever"
+    model.hold("q", "n", Amount(100, 1))
+    model.resize("q", "n", 2, 100.0, Amount(100, 80))
+    assert [type(e) for e in model.advance(101.0)] == [ResizeStarted, Resized], "what was granted counts"
+    model.uses_memory("p", "n", "", 200.0)
+    assert model.advance(300.0) == [Resized(200.0 + TAU, "n", "p", 2)]
+
+
+def test_a_resize_that_failed_is_taken_back_by_another() -> None:
+    model = NodeModel(Scenario.equal(tau_resize_s=TAU))
+    model.resize("p", "n", 2, 0.0, Amount(100, 20))
+    model.uses_memory("p", "n", "in use", 0.0)
+    model.advance(9.0)
+    model.resize("p", "n", 3, 9.0, Amount(100, 80))
+    model.uses_memory("p", "n", "", 9.0)
+    assert model.advance(100.0) == [ResizeStarted(9.0, "n", "p", 3), Resized(9.0 + TAU, "n", "p", 3)]
+
+
+@pytest.mark.parametrize(
+    ("had", "wanted", "in_use", "why_not"),
+    [
+        (
+            {"app": "2Gi"},
+            {"app": "512Mi"},
+            700 * 2**20,
+            "cannot decrease memory limits: [attempting to set pod memory limit (536870912) below current "
+            'usage (734003200), attempting to set container "app" memory limit (536870912) below current '
+            "usage (734003200)]",
+        ),
+        # A second container without a limit: the pod has none.
+        (
+            {"app": "2Gi", "side": None},
+            {"app": "512Mi", "side": None},
+            512 * 2**20,
+            'cannot decrease memory limits: attempting to set container "app" memory limit (536870912) below '
+            "current usage (536870912)",
+        ),
+        ({"app": "2Gi"}, {"app": "512Mi"}, 511 * 2**20, ""),
+        ({"app": "512Mi"}, {"app": "2Gi"}, 4 * 2**30, ""),
+        ({"app": "2Gi"}, {"app": "2Gi"}, 4 * 2**30, ""),
+    ],
+)
+def test_a_kubelets_words_for_memory_in_use(
+    had: dict[str, str | None], wanted: dict[str, str | None], in_use: int, why_not: str
+) -> None:
+    """validateMemoryResizeAction of kubelet 1.36.3 (pkg/kubelet/kuberuntime/kuberuntime_manager.go)."""
+
+    def containers(limits: dict[str, str | None]) -> list[dict[str, object]]:
+        return [
+            {"name": name, "resources": {"limits": {"memory": limit}} if limit else {}}
+            for name, limit in limits.items()
+        ]
+
+    pod = {"spec": {"containers": containers(wanted)}, "status": {"containerStatuses": containers(had)}}
+    assert too_small(pod, in_use) == why_not

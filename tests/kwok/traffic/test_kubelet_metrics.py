@@ -90,14 +90,12 @@ def test_the_address_that_was_dialled_says_which_node(tmp_path: Path) -> None:
 
     async def ask() -> list[list[tuple[int, str]]]:
         metrics = KubeletMetrics(Fixed(), nodes, server_context(tmp_path), clock=lambda: 1100.0)
-        server = await metrics.start(listen(port))
         path = "/metrics/resource"
         wanted = (("127.1.0.0", [path, path]), ("127.1.0.1", [path, "/pods"]), ("127.1.0.9", [path]))
-        answers = [await asyncio.to_thread(get, *question) for question in wanted]
-        with pytest.raises(ssl.SSLCertVerificationError):
-            await asyncio.to_thread(get, "127.1.0.5", [path])
-        server.close()
-        await server.wait_closed()
+        async with metrics.serving(listen(port)):
+            answers = [await asyncio.to_thread(get, *question) for question in wanted]
+            with pytest.raises(ssl.SSLCertVerificationError):
+                await asyncio.to_thread(get, "127.1.0.5", [path])
         return answers
 
     first, second, stranger = asyncio.run(ask())

@@ -26,6 +26,7 @@ from kwok.traffic.function import Function
 from kwok.traffic.live import Seen, Traffic, start_traffic
 from kwok.traffic.network import make_namespace, why_no_namespace
 from kwok.traffic.simulation import Clients, Settings, simulate
+from kwok.waiting import wait_for
 from surgekit.kube import ApiError
 
 pytestmark = pytest.mark.lab
@@ -360,11 +361,7 @@ def test_the_namespace_goes_with_a_creator_that_is_killed(binaries: Binaries) ->
     child.send_signal(signal.SIGKILL)
     child.wait()
     child.stdout.close()
-    deadline_s = time.monotonic() + 60
-    while (path.exists() or directory.exists()) and time.monotonic() < deadline_s:
-        time.sleep(0.1)
-    assert not path.exists()
-    assert not directory.exists()
+    wait_for(lambda: not path.exists() and not directory.exists(), "nothing is left of the lab")
 
 
 def test_half_a_namespace_is_cleared_away() -> None:

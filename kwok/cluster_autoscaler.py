@@ -1,0 +1,158 @@
+"""Cluster Autoscaler with its KWOK provider, and the expander it asks, as processes of a lab.
+
+Cluster Autoscaler is no module of the Go proxy, so the lab does not build it: it is taken from
+`SURGEKIT_BIN_DIR`. Its KWOK provider reads two ConfigMaps when it starts: how nodes make groups, and a
+template node for each group (cluster-autoscaler/cloudprovider/kwok). A node it rents is a copy of its group's
+template; as all copies have the template's `kubernetes.io/hostname`, pods that keep apart by it cannot be
+played.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+import yaml
+
+from kwok.errors import BinariesError
+from kwok.lab import Lab
+from kwok.nodes import node_body
+from kwok.ports import answers_ready
+from kwok.processes import Process
+from surgekit.certificates import ensure
+from surgekit.kube import ApiError
+
+__all__ = [
+    "CLUSTER_AUTOSCALER",
+    "EXPANDER",
+    "Expander",
+    "NodeGroup",
+    "binary",
+    "start",
+    "start_expander",
+    "template",
+]
+
+CLUSTER_AUTOSCALER, EXPANDER = "cluster-autoscaler", "expander"
+PRICE_LABEL, CLASS_LABEL = "surgekit.dev/price-per-hour", "node.kubernetes.io/instance-type"
+_NAMESPACE = "kube-system"
+_CONFIG, _TEMPLATES = "kwok-provider-config", "kwok-provider-templates"
+# The provider's annotations (kwok_constants.go).
+_GROUP, _MAX_COUNT = "cluster-autoscaler.kwok.nodegroup/name", "cluster-autoscaler.kwok.nodegroup/max-count"
+
+
+@dataclass(frozen=True)
+class NodeGroup:
+    """What a node of it has, as Kubernetes writes it, and costs an hour; at most `max_nodes` of them."""
+
+    name: str
+    capacity: Mapping[str, str]
+    allocatable: Mapping[str, str]
+    price_per_hour: float
+    max_nodes: int = 200
+
+
+@dataclass(frozen=True)
+class Expander:
+    port: int
+    certificates: Path
+    log: Path
+
+    def decisions(self) -> list[dict[str, Any]]:
+        """What it answered so far, oldest first."""
+        lines = (line for line in self.log.read_bytes().splitlines() if b'"best options"' in line)
+        return [orjson.loads(line) for line in lines]
+
+
+def binary(environ: Mapping[str, str] = os.environ) -> Path:
+    """Raises BinariesError where there is none."""
+    directory = environ.get("SURGEKIT_BIN_DIR")
+    path = Path(directory or ".").resolve() / CLUSTER_AUTOSCALER
+    if not directory or not os.access(path, os.X_OK):
+        raise BinariesError("SURGEKIT_BIN_DIR holds no cluster-autoscaler built with the kwok provider")
+    return path
+
+
+def start_expander(lab: Lab) -> Expander:
+    """`surgekit serve expander`, live, with the prices that the nodes carry."""
+    certificates = lab.directory / "certs" / EXPANDER
+    ensure(certificates, ["localhost"], [], datetime.now(UTC))
+    port, http_port = lab.free_port(), lab.free_port()
+    file = lab.directory / f"{EXPANDER}.settings.yaml"
+    settings = {
+        "mode": "enforce",
+        "price_labels": [PRICE_LABEL],
+        "bind": f"127.0.0.1:{port}",
+        "http_bind": f"127.0.0.1:{http_port}",
+        "explain_bind": "127.0.0.1:0",
+        "tls_directory": str(certificates),
+    }
+    file.write_text(yaml.safe_dump(settings))
+    argv: list[str | Path] = [sys.executable, "-m", "surgekit", "serve", "expander", "--settings", file]
+    process = lab.start(EXPANDER, argv, ready=lambda: answers_ready(http_port), port=http_port)
+    return Expander(port, certificates, process.log)
+
+
+def start(lab: Lab, groups: Sequence[NodeGroup], expander: str, asked: Expander | None = None) -> Process:
+    """Cluster Autoscaler with these groups and `--expander`; `grpc` needs one that is asked."""
+    _write(lab, _CONFIG, {"config": yaml.safe_dump(_provider_config())})
+    templates = {"apiVersion": "v1", "kind": "List", "items": [template(group) for group in groups]}
+    _write(lab, _TEMPLATES, {"templates": yaml.safe_dump(templates)})
+    port = lab.free_port()
+    argv: list[str | Path] = [
+        binary(lab.binaries.environ),
+        f"--kubeconfig={lab.kubeconfig}",
+        "--cloud-provider=kwok",
+        f"--namespace={_NAMESPACE}",
+        "--leader-elect=false",
+        f"--expander={expander}",
+        "--scan-interval=2s",
+        "--scale-down-enabled=false",  # costs are compared when all pods run
+        f"--address=127.0.0.1:{port}",
+        "--v=4",  # below it says nothing of an expander that it cannot reach
+    ]
+    if asked is not None:
+        argv += [
+            f"--grpc-expander-url=localhost:{asked.port}",
+            f"--grpc-expander-cert={asked.certificates / 'ca.crt'}",
+        ]
+    env = {"KUBECONFIG": str(lab.kubeconfig), "KWOK_PROVIDER_MODE": "local", "POD_NAMESPACE": _NAMESPACE}
+    return lab.start(
+        CLUSTER_AUTOSCALER, argv, env=env, ready=lambda: answers_ready(port, "/health-check"), port=port
+    )
+
+
+def _provider_config() -> dict[str, Any]:
+    return {
+        "apiVersion": "v1alpha1",
+        "readNodesFrom": "configmap",
+        "nodegroups": {"fromNodeLabelKey": CLASS_LABEL},
+        "nodes": {"skipTaint": True},
+        "configmap": {"name": _TEMPLATES},
+    }
+
+
+def template(group: NodeGroup) -> dict[str, Any]:
+    """The node that the provider copies."""
+    labels = {CLASS_LABEL: group.name, PRICE_LABEL: f"{group.price_per_hour:g}"}
+    body = node_body(group.name, 0, group.capacity, group.allocatable, labels, None)
+    body["metadata"]["annotations"] |= {_GROUP: group.name, _MAX_COUNT: str(group.max_nodes)}
+    body["spec"] = {}  # copies must not share a podCIDR
+    return body
+
+
+def _write(lab: Lab, name: str, data: Mapping[str, str]) -> None:
+    path = f"/api/v1/namespaces/{_NAMESPACE}/configmaps"
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": dict(data)}
+    try:
+        lab.kube.create(path, body)
+    except ApiError as error:
+        if error.code != 409:
+            raise
+        lab.kube.patch(f"{path}/{name}", {"data": dict(data)})
