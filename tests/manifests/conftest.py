@@ -8,8 +8,8 @@ import pytest
 
 from kwok.binaries import Binaries
 from kwok.lab import Lab
-from surgekit.kube import ApiError
-from tests.manifests.installed_cluster import MANIFESTS, PLACEMENT, until, wait_for_opt_in
+from kwok.pods import wait_for_account
+from tests.manifests.installed_cluster import MANIFESTS, PLACEMENT, wait_for_opt_in
 
 
 @pytest.fixture(scope="package")
@@ -41,14 +41,6 @@ def namespaces(installed: Lab) -> Lab:
         installed.kube.create(
             "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
         )
-        until(lambda name=name: _has_account(installed, name), f"namespace {name}")  # type: ignore[misc]  # mypy cannot infer a lambda with defaults
+        wait_for_account(installed.kube, name)
     wait_for_opt_in(installed)
     return installed
-
-
-def _has_account(lab: Lab, namespace: str) -> bool:
-    try:
-        lab.kube.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
-    except ApiError:
-        return False
-    return True

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from kwok.lab import Lab
+from kwok.waiting import wait_for
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 NAMESPACE = "surgekit-system"
@@ -15,11 +14,7 @@ PLACEMENT = "surgekit.dev/placement"
 SERVICE = f"surgekit-extender.{NAMESPACE}.svc"
 
 
-def until(condition: Callable[[], bool], what: str, timeout_s: float = 30) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
-        time.sleep(0.05)
+until = wait_for
 
 
 def pod(name: str, labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:

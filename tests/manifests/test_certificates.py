@@ -19,6 +19,7 @@ import yaml
 from typer.testing import CliRunner
 
 from kwok.lab import Lab
+from kwok.ports import answers_ready
 from surgekit.cli.certificates import app
 from surgekit.kube import ApiError, Kube
 from tests.manifests.installed_cluster import MANIFESTS, NAMESPACE, SERVICE, until
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.lab
 def keep_certificates(lab: Lab) -> list[str]:
     """What the Job runs, under the Job's account; what it did."""
     kubeconfig = lab.account_kubeconfig(NAMESPACE, "surgekit-certificates")
-    result = CliRunner().invoke(app, ["secrets", "--kubeconfig", str(kubeconfig), "--json"])
+    result = CliRunner().invoke(app, ["secrets", "--kubeconfig", str(kubeconfig), "--json", "-"])
     assert result.exit_code == 0, result.output
     return [change["action"] for change in json.loads(result.stdout)]
 
@@ -39,10 +40,10 @@ def lose_the_ca(lab: Lab) -> None:
 
 
 def test_the_keeper_of_certificates_runs_under_its_own_account(installed: Lab) -> None:
-    assert keep_certificates(installed) == ["created"] * 6
-    assert keep_certificates(installed) == ["kept"] * 6
+    assert keep_certificates(installed) == ["created"] * 5
+    assert keep_certificates(installed) == ["kept"] * 5
     servers = ("surgekit-extender-tls", "surgekit-expander-tls", "surgekit-adapter-tls")
-    for name in (*servers, "surgekit-scheduler-client-tls", "surgekit-prometheus-client-tls"):
+    for name in (*servers, "surgekit-scheduler-client-tls"):
         secret = installed.kube.get(f"/api/v1/namespaces/{NAMESPACE}/secrets/{name}")
         assert (secret["type"], set(secret["data"])) == (
             "kubernetes.io/tls",
@@ -62,7 +63,7 @@ def test_the_keeper_of_certificates_runs_under_its_own_account(installed: Lab) -
     assert installed.kubectl(*read).startswith("-----BEGIN CERTIFICATE-----")
     # A CA removed on purpose (README, "Certificates") takes everything it signed with it.
     lose_the_ca(installed)
-    assert keep_certificates(installed) == ["created"] + ["renewed"] * 5
+    assert keep_certificates(installed) == ["created"] + ["renewed"] * 4
 
 
 def test_the_keeper_of_certificates_cannot_make_itself_another_account(installed: Lab) -> None:
@@ -129,49 +130,42 @@ def test_the_extender_as_shipped_follows_its_certificates(installed: Lab, tmp_pa
     """The Deployment's arguments, its account's rights, Secrets as kubelet mounts and updates them."""
     keep_certificates(installed)
     server = mount(installed, "surgekit-extender-tls", tmp_path / "server")
-    prometheus = mount(installed, "surgekit-prometheus-client-tls", tmp_path / "prometheus")
+    scheduler = mount(installed, "surgekit-scheduler-client-tls", tmp_path / "scheduler")
     deployment = yaml.safe_load((MANIFESTS / "base" / "extender" / "deployment.yaml").read_text())
     arguments: list[str] = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
-    port = installed.free_port()
+    port, health_port = installed.free_port(), installed.free_port()
     there = {
         "/etc/surgekit/settings": str(MANIFESTS / "base" / "extender"),
         "/etc/surgekit/tls": str(server),
         "0.0.0.0:8443": f"127.0.0.1:{port}",
+        "0.0.0.0:8080": f"127.0.0.1:{health_port}",
     }
     for in_pod, here in there.items():
         arguments = [argument.replace(in_pod, here) for argument in arguments]
     account = installed.account_kubeconfig(NAMESPACE, "surgekit-extender")
     surgekit = Path(sys.executable).with_name("surgekit")
-
-    def ready() -> bool:
-        try:
-            with closing(connect(port, server, None)) as connection:
-                return get(connection, "/readyz") == 200
-        except OSError:
-            return False
-
     installed.start(
-        "extender-as-shipped", [surgekit, *arguments, f"--kubeconfig={account}"], ready=ready, port=port
+        "extender-as-shipped",
+        [surgekit, *arguments, f"--kubeconfig={account}"],
+        ready=lambda: answers_ready(health_port),
+        port=port,
     )
     try:
         with (
-            closing(connect(port, server, None)) as kubelet,
             closing(connect(port, server, None)) as stranger,
-            closing(connect(port, server, prometheus)) as scraper,
-            closing(connect(port, server, prometheus)) as before,
+            closing(connect(port, server, scheduler)) as before,
         ):
-            asked = get(kubelet, "/livez"), get(stranger, "/metrics"), get(scraper, "/metrics")
-            assert asked == (200, 403, 200)
+            assert (answers_ready(health_port, "/metrics"), get(stranger, "/latencies")) == (True, 403)
             assert refused_body(before) == 400
             lose_the_ca(installed)
             keep_certificates(installed)
             mount(installed, "surgekit-extender-tls", server)
-            with pytest.raises(OSError), closing(connect(port, server, prometheus)) as leaked:  # noqa: PT011, PT012  # refused in the handshake (TLS 1.2) or at the first read (1.3)
-                if get(leaked, "/livez") == 200:
+            with pytest.raises(OSError), closing(connect(port, server, scheduler)) as leaked:  # noqa: PT011, PT012  # refused in the handshake (TLS 1.2) or at the first read (1.3)
+                if get(leaked, "/latencies") == 200:
                     pytest.fail("a certificate of the CA that was removed still opens a connection")
-            mount(installed, "surgekit-prometheus-client-tls", prometheus)
-            with closing(connect(port, server, prometheus)) as after_rotation:
-                assert get(after_rotation, "/metrics") == 200
+            mount(installed, "surgekit-scheduler-client-tls", scheduler)
+            with closing(connect(port, server, scheduler)) as after_rotation:
+                assert get(after_rotation, "/latencies") == 200
             assert refused_body(before) == 400, "an open connection goes on"
     finally:
         installed.stop("extender-as-shipped")

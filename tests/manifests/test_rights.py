@@ -22,6 +22,11 @@ RIGHTS = [
     ),
     *(("surgekit-extender", v, "surgekit.dev", "nodespeeds", "", "", "", True) for v in READ),
     ("surgekit-extender", "create", "surgekit.dev", "nodespeeds", "", "", "", False),
+    *(
+        (account, verb, "events.k8s.io", "events", "", "shop", "", verb == "create")
+        for account in ("surgekit-extender", "surgekit-probe", "surgekit-adapter")
+        for verb in ("create", "list", "patch", "delete")
+    ),
     ("surgekit-extender", "get", "", "secrets", "", NAMESPACE, "surgekit-extender-tls", False),
     *(("surgekit-probe", v, "", r, "", "", "", True) for v in READ for r in ("nodes", "pods", "events")),
     *(("surgekit-probe", v, "surgekit.dev", "nodespeeds", "", "", "", True) for v in (*READ, "create")),
