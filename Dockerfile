@@ -19,6 +19,7 @@ COPY node_speed_probe node_speed_probe
 COPY cluster_autoscaler_hook cluster_autoscaler_hook
 COPY hpa_replacement hpa_replacement
 COPY kwok kwok
+COPY manifests manifests
 RUN uv pip install --python /opt/surgekit/bin/python --no-cache --compile-bytecode --no-deps .
 
 FROM ${PYTHON}

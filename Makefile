@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint lock clean
+.PHONY: help setup demo test flake lint lock clean
 
 PYTHON ?= python3
 # The machine's uv, else our own from PyPI.
@@ -40,7 +40,16 @@ demo: setup ## watch the extender place pods on an emulated cluster
 
 test: setup lint ## everything that must hold
 	.venv/bin/pytest -n auto -m "not lab"
-	.venv/bin/pytest -m lab
+	.venv/bin/pytest $(LAB)
+
+# Labs mostly wait, so two files at a time; each worker has labs of its own.
+LAB := -m lab -n 2 --dist loadfile
+
+# Hours. A run that has finished at this commit is not repeated.
+N ?= 5
+LOADED ?= 0
+flake: setup ## the lab tests N times on quiet cores, LOADED times on busy ones; lists what was not always green
+	.venv/bin/python -m tests.flake --runs $(N) --loaded-runs $(LOADED) -- $(LAB)
 
 lint: $(STAMP) ## style, types and layers
 	.venv/bin/ruff check .
@@ -54,7 +63,7 @@ lock: | $(if $(filter .uv/%,$(UV)),.uv/bin/uv) ## renew requirements.lock from p
 		--no-emit-index-url --custom-compile-command "make lock" --upgrade -o requirements.lock
 
 clean: ## remove what was made here; the cache of built binaries stays
-	rm -rf .venv .uv out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache *.egg-info
+	rm -rf .venv .uv out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build *.egg-info
 
 $(STAMP): requirements.lock pyproject.toml | $(if $(filter .uv/%,$(UV)),.uv/bin/uv)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"Python >= 3.11 is needed, this is {sys.version}")'

@@ -10,8 +10,8 @@ import pytest
 from kwok.binaries import CORE, Binaries
 from kwok.errors import BinariesError
 from kwok.lab import NODE_MODEL, Lab
+from kwok.pods import wait_for_account
 from kwok.scenario import Scenario
-from surgekit.kube import ApiError
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,10 +45,7 @@ def namespace(lab: Lab) -> Iterator[str]:
     """A fresh namespace that admits pods; its pods are gone afterwards."""
     name = f"test-{secrets.token_hex(3)}"
     lab.kube.create("/api/v1/namespaces", {"metadata": {"name": name}})
-    # Pods are admitted only once the controller manager has made the default service account.
-    lab.wait_for(
-        lambda: _exists(lab, f"/api/v1/namespaces/{name}/serviceaccounts/default"), "service account"
-    )
+    wait_for_account(lab.kube, name)
     yield name
     lab.kube.delete(f"/api/v1/namespaces/{name}/pods", gracePeriodSeconds=0)
     lab.kube.delete(f"/api/v1/namespaces/{name}")
@@ -59,11 +56,3 @@ def node_model(lab: Lab) -> Iterator[Callable[[Scenario], object]]:
     """Starts the node model with a scenario; stopped after the test."""
     yield lab.start_node_model
     lab.stop(NODE_MODEL)
-
-
-def _exists(lab: Lab, path: str) -> bool:
-    try:
-        lab.kube.get(path)
-    except ApiError:
-        return False
-    return True

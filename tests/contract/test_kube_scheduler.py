@@ -30,7 +30,8 @@ def test_recorded_requests_are_read(verb: str, form: str) -> None:
 @pytest.mark.parametrize("form", ["names", "nodes"])
 def test_recorded_requests_are_answered(form: str) -> None:
     extender = builders.extender(0, scheduler_name="default-scheduler")
-    extender.state.nodes.replace_nodes([NodeFacts(n, 8000, 16 * builders.GIB, frozenset()) for n in NODES])
+    for n in NODES:
+        extender.state.nodes.put_node(NodeFacts(n, 8000, 16 * builders.GIB, frozenset()))
     status, body = Application(extender).prioritize((RECORDED / f"prioritize-{form}.json").read_bytes())
     answer = orjson.loads(body)
     assert status == 200

@@ -1,0 +1,330 @@
+"""Whatever is in an object: it harms no other, and what is known of the cluster can be asked afterwards.
+
+Every table of every process gets a list of a good object and a spoilt one, then the spoilt one as a change.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from cluster_autoscaler_hook.karpenter.settings import Settings as HookSettings
+from cluster_autoscaler_hook.karpenter.sources import ClusterSource as KarpenterSource
+from hpa_replacement.adapter.authentication import FrontProxy
+from hpa_replacement.adapter.table import Policies
+from hpa_replacement.knative.loop import PodAutoscalerLoop
+from hpa_replacement.knative.pod_autoscaler import PodAutoscalerError
+from hpa_replacement.knative.pod_autoscaler import read as read_pod_autoscaler
+from hpa_replacement.kneepolicy import Target
+from hpa_replacement.kneepolicy import read as read_kneepolicy
+from hpa_replacement.metrics import KneeScaleMetrics
+from hpa_replacement.policy import PolicyError
+from hpa_replacement.settings import Settings as KneeScaleSettings
+from hpa_replacement.sources import ClusterSource
+from node_speed_probe.ledger import Ledger
+from node_speed_probe.settings import Settings as ProbeSettings
+from node_speed_probe.sources import _Events, _Nodes, _Pods
+from scheduler_extender.cluster_state import ClusterState
+from scheduler_extender.combofunc.functions import ComboFuncs
+from scheduler_extender.combofunc.metrics import ComboFuncMetrics
+from scheduler_extender.combofunc.settings import Settings as ComboFuncSettings
+from scheduler_extender.combofunc.sources import Sources as ComboFuncSources
+from scheduler_extender.combofunc.spec import read as read_combofunc
+from scheduler_extender.function_pods.cluster import Cluster
+from scheduler_extender.function_pods.loop import Loop
+from scheduler_extender.function_pods.pod_table import PodTable
+from scheduler_extender.in_place_deployment.deployments import InPlaceDeployments
+from scheduler_extender.in_place_deployment.spec import read as read_deployment
+from scheduler_extender.load_balancer.controller import Controller as Balancer
+from scheduler_extender.load_balancer.settings import Settings as BalancerSettings
+from scheduler_extender.node_table import NodeTable
+from scheduler_extender.sources import Sources as ExtenderSources
+from scheduler_extender.sources import read_node, read_pod, read_speed
+from scheduler_extender.spec_fields import SpecError
+from surgekit.kube import Kube
+from surgekit.table import Table, Unreadable
+from surgekit.watch import Consumer
+from tests.readers import hostile_objects as objects
+from tests.readers.hostile_objects import Json, spoilt
+from tests.scheduler_extender.combofunc.immediate_desk import AtOnce as DeskAtOnce
+from tests.scheduler_extender.combofunc.immediate_desk import Told
+
+# The same objects every time: what is not found here is no newcomer's red test. SURGEKIT_FUZZ_EXAMPLES=500
+# tries more of them. Not shrunk: what a spoilt object breaks is plain from the traceback.
+often = settings(
+    max_examples=int(os.environ.get("SURGEKIT_FUZZ_EXAMPLES", "50")),
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=(Phase.generate,),
+    suppress_health_check=list(HealthCheck),
+)
+
+
+class SilentKube(Kube):
+    def __init__(self) -> None:
+        self.created: list[Json] = []
+
+    def create(self, path: str, body: Json, **query: Any) -> Json:
+        self.created.append(body)
+        return body
+
+
+KUBE = SilentKube()
+
+
+def feed(consumer: Consumer, good: Json, bad: Json) -> None:
+    consumer.replace([good, bad], 1.0)
+    consumer.apply("MODIFIED", bad, 2.0)
+    consumer.apply("DELETED", bad, 3.0)
+    consumer.replace([bad, good], 4.0)
+
+
+def test_every_watch_of_every_process_feeds_a_table() -> None:
+    """The probe's are made when it starts; it is tested with its tables below."""
+    extender = ExtenderSources(KUBE, ClusterState(NodeTable(1.0, 2.0, "a"), 15.0, 120.0))
+    functions, kneescale = Functions().sources, ClusterSource(KUBE)
+    unreadable = Unreadable(KUBE, "adapter")
+    knative = PodAutoscalerLoop(
+        KneeScaleSettings(), KUBE, kneescale, KneeScaleMetrics(lambda: True), lambda: True
+    )
+    watches = [
+        *(*extender._watches.values(), extender._speeds, *functions._watches.values(), functions._speeds),
+        *(*kneescale._watches.values(), *knative._watches.values()),
+        *Balancer(BalancerSettings(directory=Path("nowhere")), KUBE)._watches,
+        *KarpenterSource(KUBE, HookSettings(), lambda: None)._watches.values(),
+        *(Policies(KUBE, unreadable)._watch, FrontProxy(KUBE, unreadable, Path("nowhere"))._watch),
+    ]
+    assert len(watches) >= 23
+    for watch in watches:
+        consumer: Any = watch._consumer
+        assert isinstance(consumer, Table) or isinstance(consumer._table, Table), watch._path
+
+
+# --- the extender ---
+
+
+@pytest.mark.parametrize(
+    ("kind", "original"),
+    [
+        ("nodes", objects.node()),
+        ("pods", objects.pod()),
+        ("namespaces", objects.namespace()),
+        ("speeds", objects.speed()),
+    ],
+)
+@often
+@given(data=st.data())
+def test_the_extender(kind: str, original: Json, data: st.DataObject) -> None:
+    state = ClusterState(NodeTable(1.0, 2.0, "a"), 15.0, 120.0)
+    sources = ExtenderSources(KUBE, state)
+    watches = {**sources._watches, "speeds": sources._speeds}
+    if kind == "speeds":
+        watches["nodes"]._consumer.replace([objects.node()], 1.0)
+    feed(watches[kind]._consumer, original, data.draw(spoilt(original)))
+    sources.apply()
+    state.expire(100.0)
+    state.nodes.forget_old_speeds(0.0)
+    if kind in ("nodes", "speeds"):
+        good = state.nodes.get("n1")
+        assert good is not None
+        assert kind == "nodes" or good.tau_create_s == 1.5
+    elif kind == "pods":
+        assert state.node_of("uid-good") == "n1"
+    else:
+        assert sources.namespaces["shop"].labels == {"surgekit.dev/placement": "enforce"}
+
+
+# --- ComboFunc ---
+
+
+class AtOnce(Loop):
+    """Does what is posted when it is posted, and remembers nothing."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Any] = {}
+
+    def post(self, change: Callable[[], None]) -> None:
+        change()
+
+    def know(self, uid: str, kind: Any) -> None:
+        self.known[uid] = kind
+
+    def forget(self, uid: str) -> None:
+        self.known.pop(uid, None)
+
+    def touch(self, uid: str) -> None:
+        pass
+
+    def touch_all(self, kind: Any) -> None:
+        pass
+
+
+class Functions:
+    def __init__(self) -> None:
+        self.cluster = Cluster(1.0, 0.1, 2.0, 120.0, read_node, read_pod, read_speed)
+        self.pods = PodTable()
+        self.functions = ComboFuncs(
+            self.cluster, self.pods, ComboFuncSettings(), ComboFuncMetrics(lambda: True), DeskAtOnce(),
+            lambda _: 8, Told(),
+        )  # fmt: skip
+        self.deployments = InPlaceDeployments(self.pods, 15.0, Told())
+        self.sources = ComboFuncSources(
+            KUBE, AtOnce(), self.cluster, self.pods, self.functions, self.deployments
+        )
+        self.feed("nodes", [objects.node()])
+        self.feed("combofuncs", [objects.combofunc()])
+        self.feed("inplacedeployments", [objects.in_place_deployment()])
+
+    def feed(self, kind: str, listed: list[Json]) -> None:
+        self.consumer(kind).replace(listed, 1.0)
+
+    def consumer(self, kind: str) -> Consumer:
+        return {**self.sources._watches, "speeds": self.sources._speeds}[kind]._consumer
+
+
+@pytest.mark.parametrize(
+    ("kind", "original"),
+    [
+        ("nodes", objects.node()),
+        ("pods", objects.pod()),
+        ("pods", objects.pod(node="")),
+        ("speeds", objects.speed()),
+        ("combofuncs", objects.combofunc()),
+        ("inplacedeployments", objects.in_place_deployment()),
+    ],
+)
+@often
+@given(data=st.data())
+def test_combofunc(kind: str, original: Json, data: st.DataObject) -> None:
+    world = Functions()
+    feed(world.consumer(kind), original, data.draw(spoilt(original)))
+    world.cluster.age(100.0, 900.0)
+    assert world.cluster.room("n1") is not None
+    if kind == "pods":
+        assert [pod.name for pod in world.pods.of("shop", "uid-f")][-1:] == ["good"]
+    work = world.functions.look("uid-f", 1000.0)
+    assert work is not None
+    if world.pods.unread("shop", "uid-f"):
+        assert not any(type(action).__name__ in ("Create", "Delete") for action in work.actions)
+    assert world.deployments.look("uid-web", 1000.0) is not None
+    for uid, spoilt_kind in (("bad", world.functions), ("bad", world.deployments)):
+        if uid in spoilt_kind.objects:
+            spoilt_kind.look(uid, 1000.0)
+
+
+@often
+@given(data=st.data())
+def test_a_spec_is_read_or_refused_in_words(data: st.DataObject) -> None:
+    for original, read, refusal in (
+        (objects.combofunc(), read_combofunc, SpecError),
+        (objects.in_place_deployment(), read_deployment, SpecError),
+        (objects.kneepolicy(), read_kneepolicy, PolicyError),
+        (objects.pod_autoscaler(), lambda obj: read_pod_autoscaler(obj, 10), PodAutoscalerError),
+    ):
+        with contextlib.suppress(refusal):
+            cast(Callable[[Json], object], read)(data.draw(spoilt(original)))
+
+
+# --- the balancer ---
+
+
+@pytest.mark.parametrize(("which", "original"), [(0, objects.endpoint_slice()), (1, objects.pod())])
+@often
+@given(data=st.data())
+def test_the_balancer(which: int, original: Json, data: st.DataObject) -> None:
+    controller = Balancer(BalancerSettings(directory=Path("nowhere")), KUBE)
+    consumers = [watch._consumer for watch in controller._watches]
+    consumers[1 - which].replace([(objects.pod(), objects.endpoint_slice())[which]], 1.0)
+    feed(consumers[which], original, data.draw(spoilt(original)))
+    served = {function.name: pods for function, pods in controller._endpoints.functions().items()}
+    assert [(pod.address, pod.concurrency) for pod in served["f"]][:1] == [("10.0.0.1", 4)]
+    controller._endpoints.unknown()
+
+
+# --- the probe ---
+
+
+@pytest.mark.parametrize(
+    ("table", "original"), [(_Nodes, objects.node()), (_Pods, objects.pod()), (_Events, objects.event())]
+)
+@often
+@given(data=st.data())
+def test_the_probe(table: Any, original: Json, data: st.DataObject) -> None:
+    ledger, unread = Ledger(ProbeSettings()), Unreadable(KUBE, "probe")
+    _Nodes(unread, ledger.observe).replace([objects.node()], 0.0)
+    feed(table(unread, ledger.observe), original, data.draw(spoilt(original)))
+    assert "n1" in {estimate.node for estimate in ledger.snapshot(100.0).estimates}
+
+
+# --- KneeScale ---
+
+
+@pytest.mark.parametrize(
+    ("kind", "original"),
+    [
+        ("nodes", objects.node()),
+        ("pods", objects.pod()),
+        ("horizontalpodautoscalers", objects.hpa()),
+        ("kneepolicies", objects.kneepolicy()),
+    ],
+)
+@often
+@given(data=st.data())
+def test_kneescale(kind: str, original: Json, data: st.DataObject) -> None:
+    source = ClusterSource(KUBE)
+    now_s = time.monotonic()
+    fed = {"nodes": objects.node(), "pods": objects.pod(), "horizontalpodautoscalers": objects.hpa()}
+    for name, obj in fed.items():
+        source._watches[name]._consumer.replace([obj], now_s)
+    feed(source._watches[kind]._consumer, original, data.draw(spoilt(original)))
+    replicas, _ = source.replicas("shop", {"app": "web"})
+    good = next(replica for replica in replicas if replica.name == "good")
+    assert (good.concurrency, good.serves) == (4, True)
+    for replica in replicas:
+        source.capacity(replica, 1, 0)
+    assert "good" in source.hpas_of(Target("apps/v1", "Deployment", "shop", "web"))
+    source.policies()
+
+
+@often
+@given(data=st.data())
+def test_the_adapter(data: st.DataObject) -> None:
+    policies = Policies(KUBE, Unreadable(KUBE, "adapter"))
+    feed(policies, objects.kneepolicy(), data.draw(spoilt(objects.kneepolicy())))
+    assert policies.table["shop"]["good"].target_replicas == 3
+
+
+# --- the Karpenter hook ---
+
+
+@pytest.mark.parametrize(
+    ("kind", "original"),
+    [
+        ("pods", objects.pod(node="")),
+        ("pods", objects.pod()),
+        ("nodes", objects.node()),
+        ("claims", objects.claim()),
+        ("daemonsets", objects.daemon_set()),
+    ],
+)
+@often
+@given(data=st.data())
+def test_the_karpenter_hook(kind: str, original: Json, data: st.DataObject) -> None:
+    source = KarpenterSource(KUBE, HookSettings(), lambda: None)
+    source._watches["nodes"]._consumer.replace([objects.node()], 1.0)
+    feed(source._watches[kind]._consumer, original, data.draw(spoilt(original)))
+    view = source.view()
+    assert "n1" in view.nodes
+    source.overhead()
+    source.refused()
+    if kind == "claims":
+        assert "good" in {claim.name for claim in view.claims}
