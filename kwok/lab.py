@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from kwok.processes import Process, Processes, take_down
 from kwok.scenario import Scenario
 from kwok.waiting import wait_for
 from kwok.watchdog import Watchdog
-from surgekit.kube import Kube, KubeUnreachable
+from surgekit.kube import ApiError, Kube, KubeUnreachable
 
 __all__ = ["Lab"]
 
@@ -249,8 +250,27 @@ class Lab:
         return cluster.account_kubeconfig(self.kube, self.kubeconfig, namespace, service_account, target)
 
     def apply(self, path: Path) -> str:
-        """`kubectl apply --server-side` of a manifest, or of a kustomize directory; what it said."""
-        return self.kubectl("apply", "--server-side", "-k" if _is_kustomization(path) else "-f", path)
+        """`kubectl apply --server-side` of a manifest, or of a kustomize directory; what it said.
+
+        Returns once the kinds it defines are served. Before that their objects are refused, and a definition
+        that is deleted goes only after minutes: kube-apiserver (1.36.3, crd_finalizer.go) cannot list its
+        objects yet, and tries again with a back-off that doubles.
+        """
+        said = self.kubectl("apply", "--server-side", "-k" if _is_kustomization(path) else "-f", path)
+        for name in re.findall(r"(?m)^customresourcedefinition\.apiextensions\.k8s\.io/(\S+)", said):
+            self.wait_for(partial(self._serves, name), f"{name} is served")
+        return said
+
+    def _serves(self, definition: str) -> bool:
+        spec = self.kube.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{definition}")["spec"]
+        version = next(v["name"] for v in spec["versions"] if v["served"])
+        try:
+            self.kube.get(f"/apis/{spec['group']}/{version}/{spec['names']['plural']}", limit=1)
+        except ApiError as error:
+            if error.code not in (404, 429, 503):  # not known yet, storage not up yet
+                raise
+            return False
+        return True
 
     def kubectl(self, *arguments: str | Path) -> str:
         done = subprocess.run(

@@ -195,6 +195,28 @@ def test_opening_what_is_not_there(own_labs: Path) -> None:
         Lab.open("nowhere")
 
 
+def test_kinds_that_were_applied_are_served_and_can_be_deleted_at_once(lab: Lab, tmp_path: Path) -> None:
+    """kube-apiserver takes minutes over a definition that is deleted before it is served."""
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.test.surgekit.dev"},
+        "spec": {
+            "group": "test.surgekit.dev",
+            "names": {"plural": "things", "singular": "thing", "kind": "Thing"},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        },
+    }
+    file = tmp_path / "definition.json"
+    file.write_text(json.dumps(definition))
+    for _ in range(5):
+        lab.apply(file)
+        assert lab.kube.get("/apis/test.surgekit.dev/v1/things")["items"] == []
+        lab.kubectl("delete", "-f", file, "--timeout=30s")
+
+
 def _may(request: Callable[[], object]) -> bool:
     try:
         request()

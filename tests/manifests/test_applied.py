@@ -60,11 +60,8 @@ def test_objects_of_other_projects(
     version, folder, pattern = module
     crds = _module(version) / folder
     for resource in resources:
-        installed.kubectl("apply", "--server-side", "-f", crds / pattern.format(resource))
+        installed.apply(crds / pattern.format(resource))
     group = pattern.split("_", maxsplit=1)[0]
-    for resource in resources:
-        name = f"crd/{resource}.{group}"
-        installed.kubectl("wait", "--for=condition=Established", name, "--timeout=30s")
     overlay_directory = MANIFESTS / "overlays" / overlay
     said = installed.kubectl("apply", "--server-side", "-k", overlay_directory, "--dry-run=server")
     for resource in resources:

@@ -40,7 +40,7 @@ def cluster(binaries: Binaries) -> Iterator[Lab]:
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_alone_is_taken_by_an_empty_cluster_and_goes_again(cluster: Lab, part: str) -> None:
     assert not _there(cluster, f"/api/v1/namespaces/{NAMESPACE}"), "the part before has gone"
-    cluster.kubectl("apply", "--server-side", "-k", MANIFESTS / part)
+    cluster.apply(MANIFESTS / part)
     for deployment in _rendered(cluster, part, "Deployment"):
         until(lambda d=deployment: _pods_let_in(cluster, d), f"pods of {part}", 90)  # type: ignore[misc]  # mypy cannot infer a lambda with defaults
     cluster.kubectl("delete", "-k", MANIFESTS / part, "--ignore-not-found", "--timeout=110s")
@@ -49,7 +49,7 @@ def test_a_part_alone_is_taken_by_an_empty_cluster_and_goes_again(cluster: Lab, 
 def test_parts_live_side_by_side_and_one_can_go(cluster: Lab) -> None:
     """As the README says: applied in any order, again and again; one is removed, the others stay."""
     for part in (*PARTS, *reversed(PARTS)):
-        cluster.kubectl("apply", "--server-side", "-k", MANIFESTS / part)
+        cluster.apply(MANIFESTS / part)
     cluster.kubectl(
         "delete",
         "-k",
