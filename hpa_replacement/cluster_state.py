@@ -10,12 +10,12 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
-from surgekit.checked import checked
-from surgekit.numbers import integer
-from surgekit.pods import PodError, requests
-from surgekit.quantity import QuantityError, parse
+from surgekit.kube.checked import checked
+from surgekit.kube.numbers import integer
+from surgekit.kube.pods import PodError, requests
+from surgekit.kube.quantity import QuantityError, parse
 
-__all__ = ["ClusterState", "NodeRoom", "PodRead", "Replica", "read_node", "read_pod", "read_selector"]
+__all__ = ["ClusterState", "NodeRoom", "PodRead", "Replica", "read_node", "read_pod"]
 
 Json = dict[str, Any]
 _CONCURRENCY = "surgekit.dev/concurrency"
@@ -217,11 +217,3 @@ def read_node(obj: Json) -> NodeRoom | None:
     )
     metadata = obj["metadata"]
     return NodeRoom(metadata["name"], metadata.get("labels") or {}, cpu * 1000, memory, int(pods), taints)
-
-
-def read_selector(text: str) -> dict[str, str]:
-    """`status.selector` of a Scale; equality only, which is all Deployments and their like write."""
-    pairs = [part.partition("=") for part in text.split(",") if part]
-    if any(not sign or key.endswith("!") for key, sign, _ in pairs):
-        raise ValueError(f"selector {text!r} is more than labels and values")
-    return {key: value.removeprefix("=") for key, _, value in pairs}

@@ -7,7 +7,7 @@ from typing import Any
 from hpa_replacement.budget import affordable
 from hpa_replacement.model import Decision, NoSample, Sample
 from hpa_replacement.policy import Policy
-from surgekit.conditions import Condition, conditions
+from surgekit.kube.conditions import Condition, conditions
 
 __all__ = ["REASONS", "Refusal", "condition", "is_new", "is_refusal", "reason_of"]
 

@@ -13,11 +13,11 @@ from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.rounds import Rounds
 from hpa_replacement.settings import Settings
 from hpa_replacement.sources import ClusterSource
-from surgekit import health_server
-from surgekit.kube import ApiError, Kube, KubeUnreachable
-from surgekit.lease import Lease
-from surgekit.prometheus import Prometheus, Queries
-from surgekit.watch import overdue
+from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+from surgekit.kube.lease import Lease
+from surgekit.kube.watch import overdue
+from surgekit.process import health_server
+from surgekit.prometheus.client import Prometheus, Queries
 
 __all__ = ["LEASE_NAME", "Controller", "run"]
 

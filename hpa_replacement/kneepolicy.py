@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 from hpa_replacement.policy import AtEnd, Budget, Policy, PolicyError, Search, Thresholds
 from hpa_replacement.presets import PRESETS
 from hpa_replacement.search.state import Variant
-from surgekit import duration
-from surgekit.api_path import Resource, is_api_version, is_kind, is_name
-from surgekit.modes import Mode
+from surgekit.kube import duration
+from surgekit.kube.api_path import Resource, is_api_version, is_kind, is_name
+from surgekit.kube.scale_target import ScaleTarget
+from surgekit.process.modes import Mode
 
-__all__ = ["KNEE_POLICIES", "PATH", "KneePolicy", "Target", "Via", "read"]
+__all__ = ["KNEE_POLICIES", "PATH", "KneePolicy", "Via", "read"]
 
 Json = dict[str, Any]
 KNEE_POLICIES = Resource("surgekit.dev/v1alpha1", "kneepolicies")
@@ -33,24 +34,11 @@ class Via(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    api_version: str
-    kind: str
-    namespace: str
-    name: str
-
-    @property
-    def counts_concurrency(self) -> bool:
-        """Whether a replica of its scale is one request at a time, and a pod may be several."""
-        return self.kind == "ComboFunc" and self.api_version.startswith("surgekit.dev/")
-
-
-@dataclass(frozen=True, slots=True)
 class KneePolicy:
     namespace: str
     name: str
     generation: int
-    target: Target
+    target: ScaleTarget
     mode: Mode
     paused: bool
     via: Via
@@ -63,13 +51,18 @@ class KneePolicy:
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
 
+    @property
+    def counts_concurrency(self) -> bool:
+        """Whether a replica of its target's scale is one request at a time, and a pod may be several."""
+        return self.target.kind == "ComboFunc" and self.target.api_version.startswith("surgekit.dev/")
+
 
 def read(obj: Json) -> KneePolicy:
     """PolicyError names the field."""
     metadata, spec = obj["metadata"], _part("spec", obj)
     reference, metrics = _part("spec.scaleTargetRef", spec), _part("spec.metrics", spec)
     queries = _part("spec.metrics.queries", metrics)
-    target = Target(
+    target = ScaleTarget(
         _text("spec.scaleTargetRef.apiVersion", reference, is_api_version, "an apiVersion"),
         _text("spec.scaleTargetRef.kind", reference, is_kind, "a kind"),
         metadata["namespace"],

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from hpa_replacement.kneepolicy import KneePolicy
 from hpa_replacement.model import NoSample, Sample, State
 from hpa_replacement.monitor import Asked, Reading
-from hpa_replacement.scale import Scale
 from hpa_replacement.search import Variant
-from surgekit.query_lanes import COMMON_WINDOWS_S
+from surgekit.kube.scale import Scale
+from surgekit.prometheus.query_lanes import COMMON_WINDOWS_S
 
 __all__ = ["Look", "asked", "clean_window_s", "sample_of"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from string import Template
 
 from hpa_replacement.presets import CPU, PRESETS
-from surgekit.prometheus import Labels, QueryFailed, Round, duration
+from surgekit.prometheus.client import Labels, QueryFailed, Round, duration
 
 __all__ = ["Asked", "Reading", "read"]
 

@@ -21,21 +21,22 @@ import structlog
 from hpa_replacement import kneepolicy, scaling
 from hpa_replacement.cluster_state import Replica
 from hpa_replacement.conditions import REASONS, Refusal, condition, is_new, is_refusal, reason_of
-from hpa_replacement.kneepolicy import KneePolicy, Target, Via
+from hpa_replacement.kneepolicy import KneePolicy, Via
 from hpa_replacement.look import Look, asked, clean_window_s, sample_of
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.model import Decision, Sample, State
 from hpa_replacement.monitor import Reading, read
 from hpa_replacement.policy import PolicyError
-from hpa_replacement.scale import NotScalable, Scale, Scales
 from hpa_replacement.settings import Settings
 from hpa_replacement.sources import ClusterSource
 from hpa_replacement.status import read_state, status_of
-from surgekit.events import Events
-from surgekit.kube import ApiError, Kube, KubeUnreachable
-from surgekit.modes import Mode
-from surgekit.prometheus import Queries, Round
-from surgekit.query_lanes import Lanes
+from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+from surgekit.kube.events import Events
+from surgekit.kube.scale import NotScalable, Scale, Scales
+from surgekit.kube.scale_target import ScaleTarget
+from surgekit.process.modes import Mode
+from surgekit.prometheus.client import Queries, Round
+from surgekit.prometheus.query_lanes import Lanes
 
 __all__ = ["Rounds"]
 
@@ -181,7 +182,7 @@ class Rounds:
         # Those that wait for a node take room yet.
         placed = [replica for replica in replicas if replica.node]
         extra_nodes = self._settings.extra_nodes
-        if not policy.target.counts_concurrency:
+        if not policy.counts_concurrency:
             return len(serving), self._source.capacity(serving[0], len(placed), extra_nodes)
         # A plan may have a little more than was asked for: all of that is there then.
         ready = min(sum(replica.concurrency for replica in serving), scale.replicas)
@@ -306,7 +307,7 @@ def _oldest(policies: Sequence[tuple[Json, KneePolicy | Refusal]]) -> dict[Any, 
     return first
 
 
-def _claim(target: Target) -> tuple[str, str, str, str]:
+def _claim(target: ScaleTarget) -> tuple[str, str, str, str]:
     return target.namespace, target.api_version.rpartition("/")[0], target.kind, target.name
 
 

@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 from hpa_replacement import kneepolicy
 from hpa_replacement.capacity import Resources, capacity, replicas_that_fit
 from hpa_replacement.cluster_state import ClusterState, NodeRoom, PodRead, Replica, read_node, read_pod
-from surgekit.checked import checked
-from surgekit.kube import Kube
-from surgekit.table import Seen, Table, Unreadable
-from surgekit.watch import Watch
+from surgekit.kube.checked import checked
+from surgekit.kube.client import Kube
+from surgekit.kube.scale_target import ScaleTarget
+from surgekit.kube.table import Seen, Table, Unreadable
+from surgekit.kube.watch import Watch
 
 __all__ = ["ClusterSource", "Objects", "as_it_is"]
 
@@ -145,7 +146,7 @@ class ClusterSource:
         with self._lock:
             return [self._policies.by_name[name] for name in sorted(self._policies.by_name)]
 
-    def hpas_of(self, target: kneepolicy.Target) -> list[str]:
+    def hpas_of(self, target: ScaleTarget) -> list[str]:
         """HorizontalPodAutoscalers that scale the same target."""
         same = _Scaled(target.api_version.rpartition("/")[0], target.kind, target.name)
         with self._lock:

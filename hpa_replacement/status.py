@@ -10,7 +10,7 @@ import msgspec
 
 from hpa_replacement.model import Decision, Sample, State
 from hpa_replacement.search.state import Point, SearchState
-from surgekit.conditions import stamp
+from surgekit.kube.conditions import stamp
 
 __all__ = ["read_state", "status_of"]
 

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from surgekit.kube import Kube
-from surgekit.watch import Watch
+from surgekit.kube.client import Kube
+from surgekit.kube.watch import Watch
 
 __all__ = ["Arrivals", "is_bound", "is_ready"]
 

@@ -21,7 +21,7 @@ from kwok.lab import Lab
 from kwok.placement_workload import BACKGROUND, SURGE, Background, Workload, fragments, residents, scale_out
 from kwok.pods import delete_pods, wait_for_account
 from kwok.scenario import Scenario
-from surgekit.pods import Creation, creation, requests
+from surgekit.kube.pods import Creation, creation, requests
 
 __all__ = ["Arm", "play", "prepare", "run"]
 

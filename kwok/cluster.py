@@ -16,8 +16,8 @@ from kwok.errors import ClusterError
 from kwok.hpa_loops import controller_flags
 from kwok.ports import free_ports
 from kwok.processes import marked_environment
-from surgekit.certificates import ensure
-from surgekit.kube import Kube
+from surgekit.kube.client import Kube
+from surgekit.tls import ensure
 
 __all__ = ["FRONT_PROXY", "account_kubeconfig", "create", "stage_files"]
 

@@ -25,8 +25,8 @@ from kwok.lab import Lab
 from kwok.nodes import node_body
 from kwok.ports import answers_ready
 from kwok.processes import Process
-from surgekit.certificates import ensure
-from surgekit.kube import ApiError
+from surgekit.kube.client import ApiError
+from surgekit.tls import ensure
 
 __all__ = [
     "CLUSTER_AUTOSCALER",

@@ -30,7 +30,7 @@ from kwok.processes import Process, Processes, take_down
 from kwok.scenario import Scenario
 from kwok.waiting import wait_for
 from kwok.watchdog import Watchdog
-from surgekit.kube import ApiError, Kube, KubeUnreachable
+from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 
 __all__ = ["Lab"]
 

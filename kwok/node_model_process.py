@@ -43,10 +43,10 @@ from kwok.node_model_resize_status import (
 )
 from kwok.node_model_room import Amount
 from kwok.scenario import Scenario
-from surgekit import logs
-from surgekit.kube import ApiError, Kube, KubeUnreachable
-from surgekit.pods import requests
-from surgekit.watch import Watch
+from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+from surgekit.kube.pods import requests
+from surgekit.kube.watch import Watch
+from surgekit.process import logs
 
 __all__ = ["NodeModelProcess"]
 
@@ -59,7 +59,7 @@ _NEVER_CREATED = {"hang", "pull-error"}
 # further reasons, such as a Guaranteed pod under the static CPU manager.
 _RESIZE_INFEASIBLE = "resize-infeasible"
 _MORE_THAN_ANY_NODE = Amount(10**9, 10**18)
-_WRITERS = 16  # as many as surgekit.kube keeps connections
+_WRITERS = 16  # as many as surgekit.kube.client keeps connections
 _RETRIES = 3
 MERGE_PATCH, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
 

@@ -16,8 +16,8 @@ from datetime import datetime
 from typing import Any
 
 from kwok.node_model_room import Amount
-from surgekit.pods import requests
-from surgekit.quantity import parse
+from surgekit.kube.pods import requests
+from surgekit.kube.quantity import parse
 
 __all__ = [
     "MEMORY_IN_USE", "allocated", "asked", "failed", "in_progress", "is_asked", "memory_in_use", "pending",

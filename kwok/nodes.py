@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kwok.errors import NodesNotReady
-from surgekit.kube import ApiError, Kube
+from surgekit.kube.client import ApiError, Kube
 
 __all__ = ["add_nodes", "kubelet_addresses", "node_body"]
 
@@ -26,7 +26,7 @@ _NODE_INFO = {
     "machineID": "",
     "systemUUID": "",
 }
-_PARALLEL = 16  # as many as surgekit.kube keeps connections
+_PARALLEL = 16  # as many as surgekit.kube.client keeps connections
 
 
 def add_nodes(

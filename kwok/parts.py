@@ -21,9 +21,8 @@ from kwok.lab import Lab
 from kwok.pods import pod, wait_for_account
 from kwok.ports import answers_ready
 from kwok.processes import Process
-from surgekit import mutual_tls
-from surgekit.certificates import ensure
 from surgekit.shipped_manifests import MANIFESTS
+from surgekit.tls import ensure, mutual_tls
 
 __all__ = [
     "HAPROXY",

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kwok.pods import pod
-from surgekit.kube import Kube
+from surgekit.kube.client import Kube
 
 __all__ = ["Background", "Workload", "fragments", "residents", "scale_out"]
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from kwok.waiting import wait_for
-from surgekit.kube import ApiError, Kube
+from surgekit.kube.client import ApiError, Kube
 
 __all__ = ["create_pods", "delete_namespace", "delete_pods", "pod", "wait_for_account"]
 

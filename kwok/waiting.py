@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from kwok.errors import LabError
-from surgekit.kube import ApiError
+from surgekit.kube.client import ApiError
 
 __all__ = ["wait_for"]
 

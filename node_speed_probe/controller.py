@@ -18,11 +18,11 @@ from node_speed_probe.model import Fact, Sample
 from node_speed_probe.publisher import Publisher, read_all
 from node_speed_probe.settings import Settings
 from node_speed_probe.sources import ApiWatches, Source
-from surgekit.health_server import serve
-from surgekit.kube import ApiError, Kube, KubeUnreachable
-from surgekit.lease import Lease
-from surgekit.modes import Mode
-from surgekit.watch import overdue
+from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+from surgekit.kube.lease import Lease
+from surgekit.kube.watch import overdue
+from surgekit.process.health_server import serve
+from surgekit.process.modes import Mode
 
 __all__ = ["LEASE_NAME", "Probe", "run"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from node_speed_probe.model import ImagePull, NodeSpeedEstimate, Reason
 from node_speed_probe.settings import Settings
-from surgekit.api_path import Resource
+from surgekit.kube.api_path import Resource
 
 __all__ = [
     "API_VERSION",

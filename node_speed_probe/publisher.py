@@ -22,8 +22,8 @@ from node_speed_probe.publication import (
     status_of,
 )
 from node_speed_probe.settings import Settings
-from surgekit.kube import ApiError, Kube, KubeUnreachable
-from surgekit.lease import Lease
+from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+from surgekit.kube.lease import Lease
 
 __all__ = ["Publisher", "read_all"]
 

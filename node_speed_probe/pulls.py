@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from node_speed_probe.model import PullEnded, PullStarted
-from surgekit.pods import image_name
+from surgekit.kube.pods import image_name
 
 __all__ = ["duration_s", "pull_event"]
 

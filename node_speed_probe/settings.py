@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from surgekit.modes import Mode
-from surgekit.settings import SettingsError, setting
+from surgekit.process.modes import Mode
+from surgekit.process.settings import SettingsError, setting
 
 __all__ = ["Settings"]
 

@@ -23,13 +23,13 @@ from node_speed_probe.model import (
     Stage,
 )
 from node_speed_probe.pulls import pull_event
-from surgekit import pods as pod_objects
-from surgekit.checked import checked
-from surgekit.kube import Kube
-from surgekit.pods import image_name
-from surgekit.quantity import QuantityError, parse
-from surgekit.table import Seen, Table, Unreadable
-from surgekit.watch import Watch
+from surgekit.kube import pods as pod_objects
+from surgekit.kube.checked import checked
+from surgekit.kube.client import Kube
+from surgekit.kube.pods import image_name
+from surgekit.kube.quantity import QuantityError, parse
+from surgekit.kube.table import Seen, Table, Unreadable
+from surgekit.kube.watch import Watch
 
 __all__ = ["ApiWatches", "Source", "Tell", "node_seen", "pod_seen", "pull_seen"]
 

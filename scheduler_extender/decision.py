@@ -13,7 +13,7 @@ from scheduler_extender.model import GIB, HIGHEST_SCORE, Decision, Overrides, Po
 from scheduler_extender.node_table import Node, NodeTable
 from scheduler_extender.price_list import PriceLists, cheapest, pull_s
 from scheduler_extender.settings import Settings
-from surgekit.modes import Mode
+from surgekit.process.modes import Mode
 
 __all__ = ["decide"]
 

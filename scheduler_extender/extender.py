@@ -26,9 +26,9 @@ from scheduler_extender.price_list import PriceLists
 from scheduler_extender.requests import parse
 from scheduler_extender.settings import Settings
 from scheduler_extender.sources import NO_NAMESPACE, Sources
-from surgekit.kube import Kube
-from surgekit.modes import Mode
-from surgekit.pods import images, requests
+from surgekit.kube.client import Kube
+from surgekit.kube.pods import images, requests
+from surgekit.process.modes import Mode
 
 __all__ = ["Extender"]
 

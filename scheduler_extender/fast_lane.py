@@ -14,8 +14,8 @@ import ssl
 from collections.abc import Callable
 from typing import Any
 
-from surgekit.connections import Connection
-from surgekit.http_port import REQUESTS, HttpPort, WsgiApplication
+from surgekit.process.connections import Connection
+from surgekit.process.http_port import REQUESTS, HttpPort, WsgiApplication
 
 __all__ = ["FastLanePort", "plain_length"]
 

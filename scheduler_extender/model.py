@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from scheduler_extender.cost import PodPrices, price
-from surgekit.modes import Mode
+from surgekit.process.modes import Mode
 
 __all__ = ["GIB", "HIGHEST_SCORE", "Candidate", "Decision", "Overrides", "PodToPlace", "Terms"]
 

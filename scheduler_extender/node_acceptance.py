@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from surgekit.checked import checked
-from surgekit.numbers import integer
+from surgekit.kube.checked import checked
+from surgekit.kube.numbers import integer
 
 __all__ = ["NodeTerms", "accepts", "read_terms"]
 

@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from scheduler_extender.model import Overrides
-from surgekit.modes import Mode
+from surgekit.process.modes import Mode
 
 __all__ = ["ANNOTATIONS", "LABEL", "mode_for", "overrides"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from scheduler_extender.spec_fields import Fields
-from surgekit.quantity import parse
+from surgekit.kube.quantity import parse
 
 __all__ = [
     "DRAINING_SINCE",

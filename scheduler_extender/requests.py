@@ -10,7 +10,7 @@ from typing import Any, Required, TypedDict, cast
 
 import msgspec
 
-from surgekit.pods import PodError
+from surgekit.kube.pods import PodError
 
 __all__ = ["BAD_REQUEST", "ExtenderArgs", "RequestError", "parse"]
 

@@ -20,12 +20,12 @@ from scheduler_extender.extender import Extender
 from scheduler_extender.fast_lane import FastLanePort
 from scheduler_extender.requests import BAD_REQUEST, parse
 from scheduler_extender.settings import Settings
-from surgekit import answering_server
-from surgekit.certificates import ReloadingServerContext
-from surgekit.health_server import health_port
-from surgekit.http_port import PEER
-from surgekit.kube import Kube
-from surgekit.latency import answer_quickly
+from surgekit.kube.client import Kube
+from surgekit.process import request_server as answering_server
+from surgekit.process.health_server import health_port
+from surgekit.process.http_port import PEER
+from surgekit.process.latency import answer_quickly
+from surgekit.tls import ReloadingServerContext
 
 __all__ = ["Application", "run"]
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from scheduler_extender.cluster_state import ClusterState, PodFacts
 from scheduler_extender.node_table import NodeFacts, NodeTable, SpeedFacts
-from surgekit.checked import checked
-from surgekit.kube import Kube
-from surgekit.pods import Creation, creation, image_name, requests
-from surgekit.quantity import parse
-from surgekit.table import Seen, Table, Unreadable
-from surgekit.watch import Watch
+from surgekit.kube.checked import checked
+from surgekit.kube.client import Kube
+from surgekit.kube.pods import Creation, creation, image_name, requests
+from surgekit.kube.quantity import parse
+from surgekit.kube.table import Seen, Table, Unreadable
+from surgekit.kube.watch import Watch
 
 __all__ = ["Namespace", "Sources", "read_node", "read_pod", "read_speed"]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from surgekit.duration import seconds
-from surgekit.quantity import QuantityError, parse
+from surgekit.kube.duration import seconds
+from surgekit.kube.quantity import QuantityError, parse
 
 __all__ = ["Fields", "SpecError", "fields_of"]
 

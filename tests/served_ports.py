@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from surgekit.http_port import HttpPort
+from surgekit.process.http_port import HttpPort
 
 
 @contextmanager

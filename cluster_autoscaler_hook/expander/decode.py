@@ -19,7 +19,7 @@ from cluster_autoscaler_hook.expander import wire
 from cluster_autoscaler_hook.expander.model import Demand, Kind, Offer, Option, Template
 from cluster_autoscaler_hook.expander.pod_demand import amounts, demand
 from cluster_autoscaler_hook.expander.scan import MalformedMessage, fields
-from surgekit.quantity import QuantityError
+from surgekit.kube.quantity import QuantityError
 
 __all__ = ["DecodeTimeout", "RequestError", "Undecoded", "decode", "first_look"]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from surgekit.http_port import HEALTH, PEER, HttpPort
+from surgekit.process.http_port import HEALTH, PEER, HttpPort
 
 __all__ = ["HttpServer", "Page"]
 

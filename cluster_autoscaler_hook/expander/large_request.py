@@ -23,8 +23,8 @@ import grpc
 import orjson
 
 from cluster_autoscaler_hook.expander import wire
-from surgekit import mutual_tls
-from surgekit.certificates.files import ensure
+from surgekit.tls import mutual_tls
+from surgekit.tls.files import ensure
 
 __all__ = ["large_request", "measure"]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from cluster_autoscaler_hook.expander.model import Demand
-from surgekit.quantity import QuantityError, parse
+from surgekit.kube.quantity import QuantityError, parse
 
 __all__ = ["amounts", "demand"]
 

@@ -30,9 +30,9 @@ from cluster_autoscaler_hook.expander.http_pages import HttpServer, Page
 from cluster_autoscaler_hook.expander.plan import Solve
 from cluster_autoscaler_hook.expander.service import Expander
 from cluster_autoscaler_hook.expander.settings import Settings
-from surgekit import logs
-from surgekit.certificates import CertificateError, ReloadingServerContext
-from surgekit.settings import SettingsError
+from surgekit.process import logs
+from surgekit.process.settings import SettingsError
+from surgekit.tls import CertificateError, ReloadingServerContext
 
 __all__ = ["Server", "run"]
 

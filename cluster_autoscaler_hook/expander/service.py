@@ -34,7 +34,7 @@ from cluster_autoscaler_hook.expander.plan import Solve
 from cluster_autoscaler_hook.expander.prices import Prices, price_groups
 from cluster_autoscaler_hook.expander.settings import Settings
 from cluster_autoscaler_hook.expander.time_limit import TimeLimited
-from surgekit.modes import Mode
+from surgekit.process.modes import Mode
 
 __all__ = ["Expander"]
 

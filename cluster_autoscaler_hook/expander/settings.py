@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from surgekit.modes import Mode
-from surgekit.settings import setting
+from surgekit.process.modes import Mode
+from surgekit.process.settings import setting
 
 __all__ = ["Settings"]
 

@@ -14,9 +14,9 @@ from cluster_autoscaler_hook.karpenter.model import Plan
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.steering import Release, Removal
 from cluster_autoscaler_hook.karpenter.triage import LetGo
-from surgekit.api_path import Resource
-from surgekit.events import Events
-from surgekit.kube import ApiError, Kube, KubeUnreachable
+from surgekit.kube.api_path import Resource
+from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+from surgekit.kube.events import Events
 
 __all__ = ["Actuator"]
 

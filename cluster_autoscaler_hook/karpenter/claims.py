@@ -27,9 +27,9 @@ from cluster_autoscaler_hook.karpenter.model import (
     PlannedNode,
 )
 from cluster_autoscaler_hook.karpenter.settings import Settings
-from surgekit.api_path import Resource
-from surgekit.checked import checked
-from surgekit.quantity import QuantityError, parse
+from surgekit.kube.api_path import Resource
+from surgekit.kube.checked import checked
+from surgekit.kube.quantity import QuantityError, parse
 
 __all__ = ["NODE_CLAIMS", "PATH", "claim_object", "read_claim"]
 

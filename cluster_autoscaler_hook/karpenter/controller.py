@@ -18,10 +18,10 @@ from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.sources import ClusterSource
 from cluster_autoscaler_hook.karpenter.term import LONGEST_SLEEP_S, Term
 from cluster_autoscaler_hook.model import Problem, Solution
-from surgekit.health_server import serve
-from surgekit.kube import ApiError, Kube, KubeUnreachable
-from surgekit.lease import Lease
-from surgekit.watch import overdue
+from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+from surgekit.kube.lease import Lease
+from surgekit.kube.watch import overdue
+from surgekit.process.health_server import serve
 
 __all__ = ["LEASE_NAME", "Hook", "run"]
 

@@ -28,7 +28,7 @@ from cluster_autoscaler_hook.karpenter.model import (
 )
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.model import App, Container, InstanceClass, Problem
-from surgekit.pods import PodError, requests
+from surgekit.kube.pods import PodError, requests
 
 __all__ = ["architectures", "daemon_overhead", "in_zones", "offers", "problem_of", "understood", "unservable"]
 

@@ -18,8 +18,8 @@ from cluster_autoscaler_hook.karpenter.model import (
 )
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.triage import grouped
-from surgekit.api_path import Resource
-from surgekit.modes import Mode
+from surgekit.kube.api_path import Resource
+from surgekit.process.modes import Mode
 
 __all__ = [
     "NODE_PLANS",

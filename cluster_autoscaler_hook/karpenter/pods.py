@@ -14,7 +14,7 @@ from cluster_autoscaler_hook.karpenter.model import (
     Kind,
     Requirement,
 )
-from surgekit.pods import PodError, requests
+from surgekit.kube.pods import PodError, requests
 
 __all__ = [
     "Unmodelled",

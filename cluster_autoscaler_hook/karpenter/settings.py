@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from surgekit.modes import Mode
-from surgekit.settings import SettingsError, setting
+from surgekit.process.modes import Mode
+from surgekit.process.settings import SettingsError, setting
 
 __all__ = ["Settings"]
 

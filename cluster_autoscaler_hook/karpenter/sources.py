@@ -32,13 +32,13 @@ from cluster_autoscaler_hook.karpenter.pods import (
     tolerates,
 )
 from cluster_autoscaler_hook.karpenter.settings import Settings
-from surgekit.checked import checked
-from surgekit.kube import Kube
-from surgekit.modes import Mode
-from surgekit.pods import PodError, requests
-from surgekit.quantity import QuantityError, parse
-from surgekit.table import Seen, Table, Unreadable
-from surgekit.watch import Watch
+from surgekit.kube.checked import checked
+from surgekit.kube.client import Kube
+from surgekit.kube.pods import PodError, requests
+from surgekit.kube.quantity import QuantityError, parse
+from surgekit.kube.table import Seen, Table, Unreadable
+from surgekit.kube.watch import Watch
+from surgekit.process.modes import Mode
 
 __all__ = ["ClusterSource", "PodRecord", "pending", "read_node", "read_pod"]
 

@@ -36,7 +36,7 @@ from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
 from cluster_autoscaler_hook.karpenter.triage import LetGo, triage
 from cluster_autoscaler_hook.model import InfeasibleProblem, InvalidProblem
 from cluster_autoscaler_hook.verifier import VerificationError
-from surgekit.modes import Mode
+from surgekit.process.modes import Mode
 
 __all__ = ["LONGEST_SLEEP_S", "Source", "Term"]
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from cluster_autoscaler_hook.karpenter.model import GATE, Group, Kind, PendingPod, WaitingPod
-from surgekit.modes import Mode
+from surgekit.process.modes import Mode
 
 __all__ = ["LetGo", "Triage", "grouped", "let_go", "triage", "unknown_label"]
 

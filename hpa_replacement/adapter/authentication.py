@@ -20,11 +20,11 @@ import structlog
 
 from hpa_replacement.adapter.expiring import Expiring
 from hpa_replacement.adapter.refusal import Refusal
-from surgekit.api_path import Resource
-from surgekit.certificates.files import write_atomically
-from surgekit.kube import ApiError, Kube, KubeUnreachable
-from surgekit.table import Seen, Table, Unreadable
-from surgekit.watch import Watch
+from surgekit.kube.api_path import Resource
+from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+from surgekit.kube.table import Seen, Table, Unreadable
+from surgekit.kube.watch import Watch
+from surgekit.tls.files import write_atomically
 
 __all__ = [
     "CONFIG_MAP",

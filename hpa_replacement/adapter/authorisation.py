@@ -12,7 +12,7 @@ from typing import Any
 from hpa_replacement.adapter.authentication import Identity
 from hpa_replacement.adapter.expiring import Expiring
 from hpa_replacement.adapter.refusal import Refusal
-from surgekit.kube import ApiError, Kube, KubeUnreachable
+from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 
 __all__ = ["Asked", "Authoriser", "review"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from surgekit.modes import Mode
+from surgekit.process.modes import Mode
 
 __all__ = ["METRIC", "POLICY_LABEL", "NotFound", "PolicyFacts", "PolicyTable", "TargetValue"]
 

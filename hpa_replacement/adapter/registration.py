@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import Any
 
 from hpa_replacement.adapter.discovery import CUSTOM, EXTERNAL, VERSIONS
-from surgekit.api_path import Resource
-from surgekit.kube import ApiError, Kube
+from surgekit.kube.api_path import Resource
+from surgekit.kube.client import ApiError, Kube
 
 __all__ = ["AnothersApi", "Owner", "Service", "Standing", "api_service", "look", "register", "standings"]
 

@@ -27,13 +27,13 @@ from hpa_replacement.adapter.model import NotFound, TargetValue
 from hpa_replacement.adapter.refusal import Refusal
 from hpa_replacement.adapter.settings import Settings
 from hpa_replacement.adapter.table import Policies
-from surgekit import answering_server
-from surgekit.certificates import ReloadingServerContext
-from surgekit.health_server import health_port
-from surgekit.http_port import HEADERS, PEER, REQUESTS, HttpPort
-from surgekit.kube import ApiError, Kube, KubeUnreachable
-from surgekit.latency import answer_quickly
-from surgekit.table import Unreadable
+from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+from surgekit.kube.table import Unreadable
+from surgekit.process import request_server as answering_server
+from surgekit.process.health_server import health_port
+from surgekit.process.http_port import HEADERS, PEER, REQUESTS, HttpPort
+from surgekit.process.latency import answer_quickly
+from surgekit.tls import ReloadingServerContext
 
 __all__ = ["Application", "run"]
 

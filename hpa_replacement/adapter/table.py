@@ -8,12 +8,12 @@ from typing import Any
 
 from hpa_replacement.adapter.model import PolicyFacts, PolicyTable
 from hpa_replacement.kneepolicy import PATH
-from surgekit import duration
-from surgekit.checked import checked
-from surgekit.kube import Kube
-from surgekit.modes import Mode
-from surgekit.table import Seen, Table, Unreadable
-from surgekit.watch import Watch
+from surgekit.kube import duration
+from surgekit.kube.checked import checked
+from surgekit.kube.client import Kube
+from surgekit.kube.table import Seen, Table, Unreadable
+from surgekit.kube.watch import Watch
+from surgekit.process.modes import Mode
 
 __all__ = ["Policies", "read_policy"]
 

@@ -20,7 +20,7 @@ from hpa_replacement.adapter.model import (
     TargetValue,
 )
 from hpa_replacement.adapter.selectors import Selector
-from surgekit.modes import Mode
+from surgekit.process.modes import Mode
 
 __all__ = ["Limits", "Picture", "custom_list", "external_list", "named", "selected", "withheld"]
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hpa_replacement.kneepolicy import Target
-from surgekit.api_path import Resource, is_api_version, is_kind, is_name
-from surgekit.checked import WrongType, checked
+from surgekit.kube.api_path import Resource, is_api_version, is_kind, is_name
+from surgekit.kube.checked import WrongType, checked
+from surgekit.kube.scale_target import ScaleTarget
 
 __all__ = ["CLASS", "PATH", "POD_AUTOSCALERS", "PodAutoscaler", "PodAutoscalerError", "is_ours", "read"]
 
@@ -33,7 +33,7 @@ class PodAutoscaler:
     name: str  # the revision's (serving v0.50.0, pkg/reconciler/revision/resources/names)
     uid: str
     generation: int
-    target: Target
+    target: ScaleTarget
     protocol: str
     low: int
     high: int
@@ -92,11 +92,11 @@ def _number(annotations: Mapping[str, str], *names: str) -> int:
     return int(text)
 
 
-def _target(namespace: str, reference: Json) -> Target:
+def _target(namespace: str, reference: Json) -> ScaleTarget:
     for field, allowed in (("apiVersion", is_api_version), ("kind", is_kind), ("name", is_name)):
         value = reference.get(field)
         if not isinstance(value, str) or not allowed(value):
             raise PodAutoscalerError(
                 f"spec.scaleTargetRef.{field}: {repr(value)[:200]} is not valid in Kubernetes"
             )
-    return Target(reference["apiVersion"], reference["kind"], namespace, reference["name"])
+    return ScaleTarget(reference["apiVersion"], reference["kind"], namespace, reference["name"])

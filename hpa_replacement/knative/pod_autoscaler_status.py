@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpa_replacement.knative.pod_autoscaler import PodAutoscaler
-from surgekit.conditions import stamp
+from surgekit.kube.conditions import stamp
 
 __all__ = ["Condition", "Observed", "condition_of", "status_if_refused", "status_of"]
 

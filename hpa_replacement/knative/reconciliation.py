@@ -21,8 +21,9 @@ from hpa_replacement.knative.pod_autoscaler_status import (
     status_if_refused,
     status_of,
 )
-from hpa_replacement.kneepolicy import KNEE_POLICIES, Target
-from surgekit.api_path import Resource
+from hpa_replacement.kneepolicy import KNEE_POLICIES
+from surgekit.kube.api_path import Resource
+from surgekit.kube.scale_target import ScaleTarget
 
 __all__ = ["SKS_PATH", "Create", "Patch", "ScaleTo", "Step", "controlled", "plan"]
 
@@ -47,7 +48,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class ScaleTo:
-    target: Target
+    target: ScaleTarget
     replicas: int
 
 

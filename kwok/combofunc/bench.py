@@ -32,8 +32,8 @@ from kwok.kneescale.plan import add_played, read_played
 from kwok.lab import NODE_MODEL, Lab
 from kwok.pods import delete_pods, pod, wait_for_account
 from kwok.scenario import Scenario
-from surgekit.kube import ApiError, Kube
-from surgekit.watch import Watch
+from surgekit.kube.client import ApiError, Kube
+from surgekit.kube.watch import Watch
 
 __all__ = ["Plan", "run"]
 

@@ -20,7 +20,7 @@ from kwok.combofunc.live_view import FUNCTION, LiveView
 from kwok.combofunc.model import Create, Remove
 from kwok.combofunc.workload import Function, Size
 from kwok.pods import pod
-from surgekit.kube import ApiError, Kube
+from surgekit.kube.client import ApiError, Kube
 
 __all__ = ["NAMESPACE", "LiveScaler", "live_scaler"]
 

@@ -13,8 +13,8 @@ from kwok.combofunc.model import Container, NodeView, State
 from kwok.combofunc.simulation import Outcome
 from kwok.combofunc.track import Holding, Track
 from kwok.combofunc.workload import FUNCTIONS, Function, Size, Workload
-from surgekit.pods import Creation, creation, requests
-from surgekit.quantity import parse
+from surgekit.kube.pods import Creation, creation, requests
+from surgekit.kube.quantity import parse
 
 __all__ = ["FUNCTION", "LiveView", "serving"]
 

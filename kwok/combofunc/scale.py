@@ -23,7 +23,7 @@ from kwok.errors import LabError
 from kwok.lab import Lab
 from kwok.pods import pod, wait_for_account
 from kwok.process_usage import Usage, usage
-from surgekit.watch import Watch
+from surgekit.kube.watch import Watch
 
 __all__ = ["Plan", "run"]
 

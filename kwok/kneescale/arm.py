@@ -16,7 +16,7 @@ from kwok.lab import Lab
 from kwok.traffic.functions import CLUSTER, FUNCTIONS
 from kwok.traffic.live import Seen, Traffic
 from kwok.traffic.openfaas_rule import OpenFaasRule
-from surgekit.kube import ApiError
+from surgekit.kube.client import ApiError
 
 __all__ = ["Arm", "Stage", "namespace"]
 

@@ -33,9 +33,10 @@ from kwok.traffic.kubelet_metrics import KubeletMetrics, PodUsage, listen, resou
 from kwok.traffic.network import inside
 from kwok.traffic.pod_server import Pod, PodServer
 from kwok.traffic.until_told import until_told
-from surgekit import logs, quantity
-from surgekit.kube import Kube
-from surgekit.watch import Watch
+from surgekit.kube import quantity
+from surgekit.kube.client import Kube
+from surgekit.kube.watch import Watch
+from surgekit.process import logs
 
 __all__ = ["CONCURRENCY", "CONTAINER", "FUNCTION", "POD_PORT", "read_functions"]
 

@@ -26,11 +26,11 @@ from kwok.traffic.function_process import FUNCTION
 from kwok.traffic.gateway_metrics import GatewayMetrics
 from kwok.traffic.network import inside
 from kwok.traffic.until_told import until_told
-from surgekit import logs
-from surgekit.haproxy_runtime import Runtime, refusals
-from surgekit.kube import Kube
-from surgekit.slots import Slots
-from surgekit.watch import Watch
+from surgekit.haproxy.runtime import Runtime, refusals
+from surgekit.haproxy.slots import Slots
+from surgekit.kube.client import Kube
+from surgekit.kube.watch import Watch
+from surgekit.process import logs
 
 __all__ = ["GatewayProcess"]
 

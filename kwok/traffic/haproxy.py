@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kwok.errors import LabError
-from surgekit.haproxy_runtime import WAIT_FOR_SERVER
+from surgekit.haproxy.runtime import WAIT_FOR_SERVER
 
 __all__ = ["Gateway", "configuration", "find_haproxy", "slot"]
 

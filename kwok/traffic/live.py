@@ -28,7 +28,7 @@ from kwok.traffic.function_process import CONTAINER, FUNCTION, POD_PORT
 from kwok.traffic.functions import CLUSTER, GATEWAY_TIMEOUT_S, Cluster
 from kwok.traffic.load_records import Records, read_records
 from kwok.traffic.network import make_namespace
-from surgekit.kube import ApiError
+from surgekit.kube.client import ApiError
 
 __all__ = [
     "Seen",

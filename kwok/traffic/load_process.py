@@ -20,7 +20,7 @@ import uvloop
 from kwok.traffic import endpoints
 from kwok.traffic.load import Generator
 from kwok.traffic.until_told import until_told
-from surgekit import logs
+from surgekit.process import logs
 
 __all__: list[str] = []
 

@@ -12,7 +12,7 @@ from scheduler_extender.collector.target import (
     load_query,
     own_query,
 )
-from surgekit.prometheus import Labels, QueryFailed, Round
+from surgekit.prometheus.client import Labels, QueryFailed, Round
 
 __all__ = ["targets"]
 

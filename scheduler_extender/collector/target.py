@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from string import Template
 
-from surgekit.prometheus import duration
+from surgekit.prometheus.client import duration
 
 __all__ = ["Asked", "Target", "coverage_query", "decide", "load_query", "own_query"]
 

@@ -19,7 +19,7 @@ from scheduler_extender.function_pods.steps import Room
 from scheduler_extender.planner.held_memory import respecting_held_memory
 from scheduler_extender.planner.model import Container, Node, Plan, Planner, Weights
 from scheduler_extender.planner.warm import plan_keeping_warm
-from surgekit.conditions import Condition
+from surgekit.kube.conditions import Condition
 
 __all__ = ["Answer", "Ask", "Question", "answer", "at_once", "failed", "overtaken"]
 

@@ -13,8 +13,8 @@ import structlog
 from scheduler_extender.collector import Asked, Target, targets
 from scheduler_extender.combofunc.settings import Settings
 from scheduler_extender.combofunc.spec import MAX_TARGET, ComboFunc
-from surgekit.prometheus import Queries, Round
-from surgekit.query_lanes import COMMON_WINDOWS_S, Lanes
+from surgekit.prometheus.client import Queries, Round
+from surgekit.prometheus.query_lanes import COMMON_WINDOWS_S, Lanes
 
 __all__ = ["Collecting"]
 

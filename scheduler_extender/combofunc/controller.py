@@ -25,12 +25,12 @@ from scheduler_extender.function_pods.pod_table import PodTable
 from scheduler_extender.in_place_deployment.deployments import InPlaceDeployments
 from scheduler_extender.planner import planning
 from scheduler_extender.sources import read_node, read_pod, read_speed
-from surgekit import health_server
-from surgekit.events import Events
-from surgekit.kube import Kube
-from surgekit.lease import Lease
-from surgekit.prometheus import Prometheus, Queries
-from surgekit.watch import overdue
+from surgekit.kube.client import Kube
+from surgekit.kube.events import Events
+from surgekit.kube.lease import Lease
+from surgekit.kube.watch import overdue
+from surgekit.process import health_server
+from surgekit.prometheus.client import Prometheus, Queries
 
 __all__ = ["LEASE_NAME", "Controller", "run"]
 

@@ -32,7 +32,7 @@ from scheduler_extender.function_pods.memory_in_use import least_memory
 from scheduler_extender.function_pods.pod import FunctionPod
 from scheduler_extender.function_pods.steps import Room, Steps, next_steps, released
 from scheduler_extender.planner.model import Node, Weights
-from surgekit.modes import Mode
+from surgekit.process.modes import Mode
 
 __all__ = ["ClusterView", "Decision", "decide"]
 

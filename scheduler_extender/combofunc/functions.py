@@ -28,10 +28,10 @@ from scheduler_extender.function_pods.memory_in_use import MemoryUse, unknown
 from scheduler_extender.function_pods.pod import FunctionPod
 from scheduler_extender.function_pods.pod_table import PodTable
 from scheduler_extender.function_pods.steps import released
-from surgekit.back_off import back_off_s
-from surgekit.conditions import differs, status_before
-from surgekit.events import Events
-from surgekit.modes import Mode
+from surgekit.kube.conditions import differs, status_before
+from surgekit.kube.events import Events
+from surgekit.process.back_off import back_off_s
+from surgekit.process.modes import Mode
 
 __all__ = ["ComboFuncs", "Targets"]
 

@@ -10,8 +10,8 @@ from typing import Any
 import structlog
 
 from scheduler_extender.function_pods.marks import TEMPLATE_LABEL
-from surgekit.kube import ApiError, Kube, KubeUnreachable
-from surgekit.quantity import QuantityError, parse
+from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+from surgekit.kube.quantity import QuantityError, parse
 
 __all__ = ["MemoryUsePoll", "read_use"]
 

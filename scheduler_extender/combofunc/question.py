@@ -14,7 +14,7 @@ from scheduler_extender.function_pods.body import Owner, pod_body
 from scheduler_extender.function_pods.pod import FunctionPod, Resizing
 from scheduler_extender.function_pods.resources import of_size, requested
 from scheduler_extender.planner.model import Container, Size
-from surgekit.pods import requests
+from surgekit.kube.pods import requests
 
 __all__ = ["Shape", "body_of", "containers_of", "shape_of"]
 

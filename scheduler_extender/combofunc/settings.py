@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from surgekit.settings import setting
+from surgekit.process.settings import setting
 
 __all__ = ["Settings"]
 

@@ -10,9 +10,9 @@ from scheduler_extender.function_pods.cluster import Cluster
 from scheduler_extender.function_pods.loop import Kind, Loop
 from scheduler_extender.function_pods.pod_table import PodTable
 from scheduler_extender.in_place_deployment import spec as in_place_deployment
-from surgekit.kube import Kube
-from surgekit.table import Seen, Table, Unreadable
-from surgekit.watch import Watch
+from surgekit.kube.client import Kube
+from surgekit.kube.table import Seen, Table, Unreadable
+from surgekit.kube.watch import Watch
 
 __all__ = ["Objects", "Sources"]
 

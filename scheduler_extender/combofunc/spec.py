@@ -11,8 +11,8 @@ from scheduler_extender.function_pods.marks import CONCURRENCY, MAX_CONCURRENCY,
 from scheduler_extender.planner.model import Size
 from scheduler_extender.pod_template import read_template, sized_hash
 from scheduler_extender.spec_fields import Fields, SpecError, fields_of
-from surgekit.api_path import Resource
-from surgekit.modes import Mode
+from surgekit.kube.api_path import Resource
+from surgekit.process.modes import Mode
 
 __all__ = [
     "COMBO_FUNCS", "CONCURRENCY", "FUNCTION_LABEL", "MAX_CONCURRENCY", "MAX_SIZES", "MAX_TARGET", "PATH",

@@ -13,8 +13,8 @@ from scheduler_extender.function_pods.assignment import Assignment, broken
 from scheduler_extender.function_pods.memory_in_use import AGAIN_S, Refused, noting, until_s
 from scheduler_extender.function_pods.pod import FunctionPod, Resizing
 from scheduler_extender.planner.model import Plan
-from surgekit.conditions import Condition
-from surgekit.modes import Mode
+from surgekit.kube.conditions import Condition
+from surgekit.process.modes import Mode
 
 __all__ = [
     "REFUSED_FOR_S",

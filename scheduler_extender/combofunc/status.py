@@ -9,8 +9,8 @@ from typing import Any
 
 from scheduler_extender.combofunc.spec import ComboFunc, SpecError
 from scheduler_extender.planner.model import Node, Plan, Size
-from surgekit.conditions import Condition, conditions, stamp
-from surgekit.modes import Mode
+from surgekit.kube.conditions import Condition, conditions, stamp
+from surgekit.process.modes import Mode
 
 __all__ = [
     "REASONS", "Pods", "invalid_status", "plan_status", "planned", "ready", "resized", "sizes_usable",

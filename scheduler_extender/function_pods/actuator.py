@@ -17,8 +17,8 @@ from scheduler_extender.function_pods.actions import (
     Undrain,
 )
 from scheduler_extender.function_pods.resources import resize_patch
-from surgekit.api_path import Resource
-from surgekit.kube import ApiError, Kube, KubeUnreachable
+from surgekit.kube.api_path import Resource
+from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 
 __all__ = ["Done", "carry_out"]
 

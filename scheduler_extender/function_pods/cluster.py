@@ -19,8 +19,8 @@ from scheduler_extender.node_acceptance import NodeTerms, accepts, read_terms
 from scheduler_extender.node_table import Node as TableNode
 from scheduler_extender.node_table import NodeFacts, NodeTable, SpeedFacts
 from scheduler_extender.planner.model import Node
-from surgekit.pods import image_name
-from surgekit.quantity import QuantityError, parse
+from surgekit.kube.pods import image_name
+from surgekit.kube.quantity import QuantityError, parse
 
 __all__ = ["Cluster"]
 

@@ -21,13 +21,13 @@ import structlog
 from scheduler_extender.function_pods.actions import Action
 from scheduler_extender.function_pods.actuator import Done, carry_out
 from scheduler_extender.function_pods.writers import Writers
-from surgekit.kube import ApiError, Kube, KubeUnreachable
+from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 
 __all__ = ["Kind", "Loop", "Work"]
 
 log = structlog.get_logger(__name__)
 Json = dict[str, Any]
-_WRITERS = 12  # surgekit.kube keeps 16 connections, some are watches'
+_WRITERS = 12  # surgekit.kube.client keeps 16 connections, some are watches'
 _LONGEST_SLEEP_S = 0.5
 _AFTER_A_FAULT_S, _AFTER_A_LOST_STATUS_S, _AFTER_BEING_OVERTAKEN_S = 5.0, 1.0, 0.2
 # Between two looks at one function: many events are one look, and writes that change nothing (a webhook takes

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from scheduler_extender.function_pods.pod import FunctionPod, Resizing
 from scheduler_extender.function_pods.resources import Resources
-from surgekit.back_off import back_off_s
+from surgekit.process.back_off import back_off_s
 
 __all__ = [
     "AGAIN_S", "MemoryUse", "Refused", "attainable", "keeps_memory", "least_memory", "noting", "unknown",

@@ -10,8 +10,8 @@ from typing import Any
 
 from scheduler_extender.function_pods import marks
 from scheduler_extender.function_pods.resources import Resources, amounts_of, includes
-from surgekit.checked import checked
-from surgekit.numbers import decimal, integer
+from surgekit.kube.checked import checked
+from surgekit.kube.numbers import decimal, integer
 
 __all__ = ["FunctionPod", "Resizing", "read"]
 

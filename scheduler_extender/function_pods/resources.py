@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from scheduler_extender.planner.model import Size
-from surgekit.quantity import QuantityError, parse
+from surgekit.kube.quantity import QuantityError, parse
 
 __all__ = ["Resources", "amounts_of", "includes", "of_size", "requested", "resize_patch", "written"]
 

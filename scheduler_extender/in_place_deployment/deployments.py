@@ -33,9 +33,9 @@ from scheduler_extender.in_place_deployment.spec import (
     SpecError,
     read,
 )
-from surgekit.back_off import back_off_s
-from surgekit.conditions import differs, status_before
-from surgekit.events import Events
+from surgekit.kube.conditions import differs, status_before
+from surgekit.kube.events import Events
+from surgekit.process.back_off import back_off_s
 
 __all__ = ["InPlaceDeployments", "body_of"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from scheduler_extender.pod_template import read_template, resizable_hash
 from scheduler_extender.spec_fields import Fields, SpecError, fields_of
-from surgekit.api_path import Resource
+from surgekit.kube.api_path import Resource
 
 __all__ = [
     "DEPLOYMENT_LABEL",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scheduler_extender.in_place_deployment.spec import InPlaceDeployment, SpecError
-from surgekit.conditions import Condition, conditions
+from surgekit.kube.conditions import Condition, conditions
 
 __all__ = ["REASONS", "Counts", "invalid_status", "status_of"]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from surgekit.haproxy_runtime import ServerState
-from surgekit.slots import Slots
+from surgekit.haproxy.runtime import ServerState
+from surgekit.haproxy.slots import Slots
 
 __all__ = ["Pod", "Server", "difference", "known", "slot_name", "wanted", "weights"]
 

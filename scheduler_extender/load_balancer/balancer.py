@@ -12,8 +12,8 @@ from scheduler_extender.load_balancer.configuration import TOLD, backend_name
 from scheduler_extender.load_balancer.endpoints import Function
 from scheduler_extender.load_balancer.quotas import admit
 from scheduler_extender.load_balancer.settings import Settings
-from surgekit.haproxy_runtime import Runtime, refusals
-from surgekit.slots import Slots
+from surgekit.haproxy.runtime import Runtime, refusals
+from surgekit.haproxy.slots import Slots
 
 __all__ = ["Balancer", "Refused", "Served"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from scheduler_extender.load_balancer.backends import slot_name
 from scheduler_extender.load_balancer.settings import Settings
-from surgekit.haproxy_runtime import WAIT_FOR_SERVER
+from surgekit.haproxy.runtime import WAIT_FOR_SERVER
 
 __all__ = ["NAMESPACES", "TOLD", "backend_name", "configuration", "write"]
 

@@ -23,11 +23,11 @@ from scheduler_extender.load_balancer.metrics import BalancerMetrics
 from scheduler_extender.load_balancer.notices import Notices
 from scheduler_extender.load_balancer.quotas import Refusals
 from scheduler_extender.load_balancer.settings import Settings
-from surgekit import health_server
-from surgekit.haproxy_runtime import Runtime
-from surgekit.kube import Kube
-from surgekit.table import Seen, Table, Unreadable
-from surgekit.watch import Watch
+from surgekit.haproxy.runtime import Runtime
+from surgekit.kube.client import Kube
+from surgekit.kube.table import Seen, Table, Unreadable
+from surgekit.kube.watch import Watch
+from surgekit.process import health_server
 
 __all__ = ["Controller", "run"]
 

@@ -8,8 +8,8 @@ from ipaddress import ip_address
 from typing import Any
 
 from scheduler_extender.load_balancer.backends import Pod
-from surgekit.checked import checked
-from surgekit.numbers import integer
+from surgekit.kube.checked import checked
+from surgekit.kube.numbers import integer
 
 __all__ = ["COMBOFUNC", "CONCURRENCY", "Endpoints", "Function", "Slice", "read_concurrency", "read_slice"]
 

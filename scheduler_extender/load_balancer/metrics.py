@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 
 from scheduler_extender.load_balancer.balancer import Balancer, Served
 from scheduler_extender.load_balancer.configuration import NAMESPACES
-from surgekit.haproxy_runtime import Runtime
+from surgekit.haproxy.runtime import Runtime
 
 __all__ = ["BalancerMetrics"]
 

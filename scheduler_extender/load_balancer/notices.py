@@ -11,9 +11,9 @@ import threading
 import structlog
 
 from scheduler_extender.load_balancer.endpoints import COMBOFUNC, Function
-from surgekit.api_path import InvalidPath, Resource
-from surgekit.events import Events
-from surgekit.kube import ApiError, Kube, KubeUnreachable
+from surgekit.kube.api_path import InvalidPath, Resource
+from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+from surgekit.kube.events import Events
 
 __all__ = ["Notices"]
 

@@ -74,10 +74,10 @@ def _expected() -> tuple[type[Exception], ...]:
     from hpa_replacement.policy import PolicyError
     from kwok.errors import LabError
     from scheduler_extender.combofunc.explanation import NothingToExplain as NoComboFunc
-    from surgekit.api_path import InvalidPath
     from surgekit.cli.custom_object import NotThere
-    from surgekit.kube import ApiError, KubeUnreachable
-    from surgekit.settings import SettingsError
+    from surgekit.kube.api_path import InvalidPath
+    from surgekit.kube.client import ApiError, KubeUnreachable
+    from surgekit.process.settings import SettingsError
 
     return (
         LabError, ApiError, KubeUnreachable, SettingsError, InvalidProblem, InfeasibleProblem,

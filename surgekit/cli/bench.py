@@ -134,7 +134,7 @@ def expander(
     from cluster_autoscaler_hook.expander.large_request import measure
     from cluster_autoscaler_hook.expander.simulation import REPORTING_SEEDS, run
     from cluster_autoscaler_hook.solver import solve
-    from surgekit import logs
+    from surgekit.process import logs
 
     logs.configure("WARNING")
     say = progress()

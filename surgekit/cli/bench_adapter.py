@@ -25,8 +25,8 @@ from hpa_replacement.adapter.registration import Service, register
 from kwok import parts
 from kwok.lab import Lab
 from kwok.ports import answers_ready
-from surgekit.certificates import ensure
-from surgekit.conditions import stamp
+from surgekit.kube.conditions import stamp
+from surgekit.tls import ensure
 
 __all__ = ["run"]
 

@@ -16,7 +16,7 @@ from hpa_replacement.monitor import Asked, Reading, read
 from kwok import prometheus
 from kwok.errors import LabError
 from kwok.lab import Lab
-from surgekit.prometheus import Prometheus, Round
+from surgekit.prometheus.client import Prometheus, Round
 
 __all__ = ["run"]
 

@@ -13,9 +13,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from surgekit.certificates import CertificateError, Change, Client, Server, ensure, ensure_secrets
 from surgekit.cli.json_file import JsonFile, write_json
-from surgekit.kube import ApiError, Kube, KubeUnreachable
+from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+from surgekit.tls import CertificateError, Change, Client, Server, ensure, ensure_secrets
 
 __all__ = ["app"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from surgekit.api_path import InvalidPath, Resource
-from surgekit.kube import ApiError, Kube
+from surgekit.kube.api_path import InvalidPath, Resource
+from surgekit.kube.client import ApiError, Kube
 from surgekit.shipped_manifests import MANIFESTS
 
 __all__ = ["COMBO_FUNC", "KNEE_POLICY", "CustomKind", "NotThere", "find"]

@@ -36,7 +36,7 @@ def pod(
 ) -> None:
     """Why the pod was scored as it was: nodes considered, the terms of the cost, what was chosen."""
     from surgekit.cli import explain_pod
-    from surgekit.kube import Kube
+    from surgekit.kube.client import Kube
 
     _split(name)
     if url:
@@ -61,7 +61,7 @@ def nodes(
     """What the pods that opted in cost, against the bound and against what runs; why these classes."""
     from cluster_autoscaler_hook.karpenter.settings import Settings
     from surgekit.cli.explain_nodes import explain_nodes
-    from surgekit.settings import load
+    from surgekit.process.settings import load
 
     explain_nodes(connect(lab, kubeconfig), load(Settings, settings), json_file)
 

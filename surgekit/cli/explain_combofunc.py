@@ -11,10 +11,10 @@ from rich.table import Table
 
 from scheduler_extender.combofunc import spec
 from scheduler_extender.combofunc.explanation import Explanation, explain
-from surgekit.api_path import Resource
 from surgekit.cli.custom_object import COMBO_FUNC, find
 from surgekit.cli.json_file import write_json
-from surgekit.kube import Kube
+from surgekit.kube.api_path import Resource
+from surgekit.kube.client import Kube
 
 __all__ = ["explain_combofunc"]
 

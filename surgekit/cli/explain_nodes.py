@@ -18,7 +18,7 @@ from cluster_autoscaler_hook.karpenter.model import OPT_IN_LABEL
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
 from surgekit.cli.json_file import write_json
-from surgekit.kube import ApiError, Kube
+from surgekit.kube.client import ApiError, Kube
 
 __all__ = ["explain_nodes"]
 

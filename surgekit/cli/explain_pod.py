@@ -20,11 +20,11 @@ from rich.table import Table
 
 from kwok.lab import Lab
 from kwok.parts import find_extender
-from surgekit import mutual_tls
-from surgekit.api_path import Resource
 from surgekit.cli.custom_object import NotThere
-from surgekit.kube import Kube, KubeUnreachable
+from surgekit.kube.api_path import Resource
+from surgekit.kube.client import Kube, KubeUnreachable
 from surgekit.shipped_manifests import MANIFESTS
+from surgekit.tls import mutual_tls
 
 __all__ = ["ask_cluster", "ask_lab", "ask_urls", "sentences", "show_placement"]
 

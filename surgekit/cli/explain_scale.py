@@ -14,7 +14,7 @@ from hpa_replacement import plot
 from hpa_replacement.explanation import Explanation, explain
 from surgekit.cli.custom_object import KNEE_POLICY, find
 from surgekit.cli.json_file import write_json
-from surgekit.kube import Kube
+from surgekit.kube.client import Kube
 
 __all__ = ["explain_scale"]
 

@@ -39,7 +39,7 @@ def status(
     """Whose the APIServices are; with --ca also whether ours has it."""
     from hpa_replacement.adapter.discovery import CUSTOM, EXTERNAL
     from hpa_replacement.adapter.registration import standings
-    from surgekit.kube import Kube
+    from surgekit.kube.client import Kube
 
     found = standings(
         Kube.connect(kubeconfig), (EXTERNAL, CUSTOM), _service(service), ca.read_bytes() if ca else None
@@ -55,7 +55,7 @@ def register(
     """Make them ours, or renew ours. Another adapter's is left alone, and then nothing is written."""
     from hpa_replacement.adapter.discovery import CUSTOM, EXTERNAL
     from hpa_replacement.adapter.registration import register
-    from surgekit.kube import Kube
+    from surgekit.kube.client import Kube
 
     groups = group or [EXTERNAL, CUSTOM]
     if unknown := set(groups) - {EXTERNAL, CUSTOM}:

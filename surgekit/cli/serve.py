@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from surgekit.kube import Kube
-from surgekit.settings import load
+from surgekit.kube.client import Kube
+from surgekit.process.settings import load
 
 app = typer.Typer(help="Run one part in the foreground.", no_args_is_help=True)
 

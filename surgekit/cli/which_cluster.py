@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from kwok.lab import Lab
-    from surgekit.kube import Kube
+    from surgekit.kube.client import Kube
 
 __all__ = ["Kubeconfig", "LabName", "connect", "lab_of"]
 
@@ -22,7 +22,7 @@ Kubeconfig = Annotated[
 
 
 def connect(lab: str | None, kubeconfig: Path | None) -> Kube:
-    from surgekit.kube import Kube
+    from surgekit.kube.client import Kube
 
     found = lab_of(lab, kubeconfig)
     return found.kube if found else Kube.connect(kubeconfig)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hpa_replacement.adapter import selectors
-from surgekit import quantity
+from surgekit.kube import quantity
 
 HERE = Path(__file__).parent
 IN, NOT_IN = "in", "notin"

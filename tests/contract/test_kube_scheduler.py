@@ -10,7 +10,7 @@ import pytest
 from scheduler_extender.node_table import NodeFacts
 from scheduler_extender.requests import parse
 from scheduler_extender.server import Application
-from surgekit.pods import images, requests
+from surgekit.kube.pods import images, requests
 from tests.scheduler_extender import builders
 
 RECORDED = Path(__file__).parent / "kube-scheduler"

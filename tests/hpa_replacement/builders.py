@@ -13,8 +13,8 @@ from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.rounds import Rounds
 from hpa_replacement.settings import Settings
 from hpa_replacement.sources import ClusterSource
-from surgekit.kube import ApiError, Kube
-from surgekit.prometheus import Labels, NoAnswer
+from surgekit.kube.client import ApiError, Kube
+from surgekit.prometheus.client import Labels, NoAnswer
 
 Json = dict[str, Any]
 APPS = "/apis/apps/v1"

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from hpa_replacement.cluster_state import ClusterState, read_node, read_pod, read_selector
+from hpa_replacement.cluster_state import ClusterState, read_node, read_pod
+from surgekit.kube.scale_target import read_selector
 from tests.hpa_replacement.builders import node, pod
 
 WEB = {"app": "web"}

@@ -11,9 +11,9 @@ import pytest
 from hpa_replacement import controller as module
 from hpa_replacement.controller import Controller
 from hpa_replacement.settings import Settings
-from surgekit.kube import Kube, KubeUnreachable
-from surgekit.prometheus import Queries
-from surgekit.table import Unreadable
+from surgekit.kube.client import Kube, KubeUnreachable
+from surgekit.kube.table import Unreadable
+from surgekit.prometheus.client import Queries
 
 
 class FakeLease:

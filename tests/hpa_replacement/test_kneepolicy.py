@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hpa_replacement.kneepolicy import Via, read
 from hpa_replacement.policy import AtEnd, Budget, Policy, PolicyError, Search, Thresholds
 from hpa_replacement.search import Variant
-from surgekit.modes import Mode
+from surgekit.process.modes import Mode
 from tests.hpa_replacement.builders import kneepolicy
 
 

@@ -18,7 +18,7 @@ from kwok.traffic import haproxy
 from kwok.traffic.functions import CLUSTER, FUNCTIONS
 from kwok.traffic.live import Traffic, add_function_nodes, start_traffic
 from kwok.traffic.network import why_no_namespace
-from surgekit.kube import ApiError
+from surgekit.kube.client import ApiError
 from tests.hpa_replacement.adapter import in_lab as adapter
 
 pytestmark = pytest.mark.lab

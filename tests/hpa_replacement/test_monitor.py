@@ -9,7 +9,7 @@ import pytest
 
 from hpa_replacement.monitor import Asked, Reading, read
 from hpa_replacement.presets import CPU, PRESETS
-from surgekit.prometheus import Labels, NoAnswer, QueryFailed, Round
+from surgekit.prometheus.client import Labels, NoAnswer, QueryFailed, Round
 
 WINDOW_S, SCRAPE_S = 30.0, 5.0
 

@@ -18,8 +18,8 @@ from kwok import prometheus
 from kwok.binaries import PROMETHEUS
 from kwok.errors import BinariesError, LabError
 from kwok.lab import Lab
-from surgekit.prometheus import Prometheus, Round
-from surgekit.promql import confined
+from surgekit.prometheus.client import Prometheus, Round
+from surgekit.prometheus.promql import confined
 
 pytestmark = pytest.mark.lab
 

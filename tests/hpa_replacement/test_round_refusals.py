@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from surgekit.kube import ApiError
+from surgekit.kube.client import ApiError
 from tests.hpa_replacement.builders import World, at_the_knee, exported, hpa, kneepolicy
 
 

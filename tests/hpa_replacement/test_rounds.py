@@ -9,7 +9,7 @@ import pytest
 
 from hpa_replacement.adapter.table import read_policy
 from hpa_replacement.adapter.values import Limits, withheld
-from surgekit.kube import ApiError
+from surgekit.kube.client import ApiError
 from tests.hpa_replacement.builders import World, at_the_knee, exported, hpa, kneepolicy, pod
 
 

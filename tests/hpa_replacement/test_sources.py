@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from hpa_replacement.kneepolicy import Target
 from hpa_replacement.sources import ClusterSource
-from surgekit.kube import Kube
+from surgekit.kube.client import Kube
+from surgekit.kube.scale_target import ScaleTarget
 from tests.hpa_replacement.builders import World, hpa, kneepolicy, node, pod
 
-WEB = Target("apps/v1", "Deployment", "shop", "web")
+WEB = ScaleTarget("apps/v1", "Deployment", "shop", "web")
 
 
 def source(**fed: list[dict[str, Any]]) -> ClusterSource:

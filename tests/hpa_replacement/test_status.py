@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hpa_replacement.model import Decision, KnownKnee, Sample, Spending, State
 from hpa_replacement.search import Point, SearchState, Variant
 from hpa_replacement.status import read_state, status_of
-from surgekit.conditions import stamp
+from surgekit.kube.conditions import stamp
 from tests.hpa_replacement.builders import merge_patch
 
 amounts = st.floats(0, 1e9)

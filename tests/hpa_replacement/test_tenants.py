@@ -17,8 +17,8 @@ from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.rounds import Rounds
 from hpa_replacement.settings import Settings
 from hpa_replacement.sources import ClusterSource
-from surgekit.kube import Kube
-from surgekit.prometheus import Prometheus
+from surgekit.kube.client import Kube
+from surgekit.prometheus.client import Prometheus
 from tests.hpa_replacement.builders import kneepolicy, node, pod
 
 Json = dict[str, Any]

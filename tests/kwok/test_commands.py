@@ -14,7 +14,7 @@ from kwok.binaries import Binaries
 from kwok.pods import pod, wait_for_account
 from kwok.waiting import wait_for
 from surgekit.cli import app
-from surgekit.kube import Kube
+from surgekit.kube.client import Kube
 
 pytestmark = pytest.mark.lab
 

@@ -24,8 +24,8 @@ from kwok.binaries import Binaries
 from kwok.cluster import stage_files
 from kwok.lab import Lab
 from kwok.pods import pod, wait_for_account
-from surgekit.certificates import ensure
 from surgekit.cli import app
+from surgekit.tls import ensure
 
 pytestmark = pytest.mark.lab
 

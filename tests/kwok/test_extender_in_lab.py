@@ -21,7 +21,7 @@ from kwok.arrivals import Arrivals, is_bound
 from kwok.lab import Lab
 from kwok.pods import create_pods, delete_pods, pod, wait_for_account
 from kwok.processes import Process
-from surgekit.kube import ApiError, KubeUnreachable
+from surgekit.kube.client import ApiError, KubeUnreachable
 
 pytestmark = pytest.mark.lab
 NODES = [f"node-{i}" for i in range(16)]

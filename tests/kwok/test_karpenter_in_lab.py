@@ -20,7 +20,7 @@ from kwok.binaries import KARPENTER, Binaries
 from kwok.errors import BinariesError
 from kwok.lab import Lab
 from kwok.pods import create_pods, delete_pods, pod, wait_for_account
-from surgekit.kube import ApiError, Kube
+from surgekit.kube.client import ApiError, Kube
 
 pytestmark = pytest.mark.lab
 TABLE = Path(__file__).parents[2] / "cluster_autoscaler_hook" / "data" / "aws_eu_west_1.csv"

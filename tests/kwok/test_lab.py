@@ -23,7 +23,7 @@ from kwok.places import labs_directory
 from kwok.processes import Processes
 from kwok.waiting import wait_for
 from surgekit.cli.lab import app
-from surgekit.kube import ApiError, Kube
+from surgekit.kube.client import ApiError, Kube
 
 pytestmark = pytest.mark.lab
 

@@ -20,7 +20,7 @@ import scheduler_extender.combofunc.controller
 import scheduler_extender.combofunc.settings
 import scheduler_extender.settings
 from surgekit.cli import app
-from surgekit.settings import describe, load
+from surgekit.process.settings import describe, load
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "manifests"

@@ -21,7 +21,7 @@ from kwok.node_model_process import CREATED, FATE
 from kwok.node_model_resize_status import MEMORY_IN_USE
 from kwok.pods import create_pods, delete_pods
 from kwok.scenario import Image, NodeSpeed, Scenario
-from surgekit.kube import ApiError
+from surgekit.kube.client import ApiError
 
 pytestmark = pytest.mark.lab
 

@@ -19,8 +19,8 @@ import yaml
 from kwok.cluster import stage_files
 from kwok.lab import Lab
 from kwok.node_model_process import CREATED, FATE
-from surgekit.kube import ApiError
-from surgekit.watch import Watch
+from surgekit.kube.client import ApiError
+from surgekit.kube.watch import Watch
 
 pytestmark = pytest.mark.lab
 

@@ -8,7 +8,7 @@ import pytest
 
 from kwok.errors import LabError
 from kwok.waiting import wait_for
-from surgekit.kube import ApiError
+from surgekit.kube.client import ApiError
 
 
 def looks(*found: object) -> Callable[[], object]:

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from kwok.lab import Lab
 from kwok.ports import answers_ready
 from surgekit.cli.certificates import app
-from surgekit.kube import ApiError, Kube
+from surgekit.kube.client import ApiError, Kube
 from tests.manifests.installed_cluster import MANIFESTS, NAMESPACE, SERVICE, until
 
 pytestmark = pytest.mark.lab

@@ -16,8 +16,8 @@ import scheduler_extender.combofunc.spec as combofunc_spec
 import scheduler_extender.in_place_deployment.spec as deployment_spec
 from kwok.lab import Lab
 from scheduler_extender.in_place_deployment.status import Counts, status_of
-from surgekit.conditions import differs
-from surgekit.kube import ApiError
+from surgekit.kube.client import ApiError
+from surgekit.kube.conditions import differs
 from tests.manifests.installed_cluster import MANIFESTS, until
 from tests.scheduler_extender.combofunc import test_spec as functions
 from tests.scheduler_extender.combofunc import test_status as function_status

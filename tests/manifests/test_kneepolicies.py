@@ -10,7 +10,7 @@ import pytest
 from hpa_replacement.kneepolicy import read
 from hpa_replacement.policy import Policy
 from kwok.lab import Lab
-from surgekit.kube import ApiError
+from surgekit.kube.client import ApiError
 from tests.manifests.installed_cluster import until
 
 pytestmark = pytest.mark.lab

@@ -13,7 +13,7 @@ import yaml
 
 from kwok.binaries import Binaries
 from kwok.lab import Lab
-from surgekit.kube import ApiError
+from surgekit.kube.client import ApiError
 from tests.manifests.installed_cluster import MANIFESTS, NAMESPACE, until
 
 pytestmark = pytest.mark.lab

@@ -7,7 +7,7 @@ import pytest
 from hpa_replacement.controller import LEASE_NAME as KNEESCALE_LEASE
 from kwok.lab import Lab
 from node_speed_probe.controller import LEASE_NAME
-from surgekit.kube import ApiError, Kube
+from surgekit.kube.client import ApiError, Kube
 from tests.manifests.installed_cluster import NAMESPACE
 
 pytestmark = pytest.mark.lab

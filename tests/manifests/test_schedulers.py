@@ -18,7 +18,7 @@ import yaml
 from cryptography import x509
 
 from kwok.lab import Lab
-from surgekit.certificates import ReloadingServerContext, ensure
+from surgekit.tls import ReloadingServerContext, ensure
 from tests.manifests.installed_cluster import (
     MANIFESTS,
     NAMESPACE,

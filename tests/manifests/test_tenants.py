@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kwok.lab import Lab
-from surgekit.kube import ApiError, Kube
-from surgekit.table import Seen, Unreadable
+from surgekit.kube.client import ApiError, Kube
+from surgekit.kube.table import Seen, Unreadable
 from tests.manifests.installed_cluster import NAMESPACE, PLACEMENT, create, marks, pod, until
 
 pytestmark = pytest.mark.lab

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kwok.lab import Lab
-from surgekit.kube import ApiError, Kube
+from surgekit.kube.client import ApiError, Kube
 from tests.manifests.installed_cluster import NAMESPACE, until
 
 pytestmark = pytest.mark.lab

@@ -12,9 +12,9 @@ from node_speed_probe.controller import Probe
 from node_speed_probe.model import NodeSeen, NodesListed, PodSeen, Stage
 from node_speed_probe.settings import Settings
 from node_speed_probe.sources import Tell
-from surgekit.health_server import pages
-from surgekit.kube import Kube, KubeUnreachable
-from surgekit.modes import Mode
+from surgekit.kube.client import Kube, KubeUnreachable
+from surgekit.process.health_server import pages
+from surgekit.process.modes import Mode
 
 
 class Away:

@@ -21,7 +21,7 @@ from kwok.pods import pod
 from kwok.scenario import Image, NodeSpeed, Scenario
 from node_speed_probe.controller import LEASE_NAME
 from node_speed_probe.publication import PATH
-from surgekit.kube import ApiError, Kube
+from surgekit.kube.client import ApiError, Kube
 
 pytestmark = pytest.mark.lab
 

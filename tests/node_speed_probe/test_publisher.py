@@ -14,8 +14,8 @@ from node_speed_probe.model import NodeSpeedEstimate, Reason
 from node_speed_probe.publication import PATH
 from node_speed_probe.publisher import Publisher
 from node_speed_probe.settings import Settings
-from surgekit.kube import ApiError, Kube
-from surgekit.lease import Lease
+from surgekit.kube.client import ApiError, Kube
+from surgekit.kube.lease import Lease
 
 
 class Held:

@@ -7,7 +7,7 @@ import pytest
 
 import node_speed_probe
 from node_speed_probe.settings import Settings
-from surgekit.settings import SettingsError, describe, load
+from surgekit.process.settings import SettingsError, describe, load
 
 
 @pytest.mark.parametrize(

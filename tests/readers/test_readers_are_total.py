@@ -23,7 +23,6 @@ from hpa_replacement.adapter.table import Policies
 from hpa_replacement.knative.loop import PodAutoscalerLoop
 from hpa_replacement.knative.pod_autoscaler import PodAutoscalerError
 from hpa_replacement.knative.pod_autoscaler import read as read_pod_autoscaler
-from hpa_replacement.kneepolicy import Target
 from hpa_replacement.kneepolicy import read as read_kneepolicy
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.policy import PolicyError
@@ -49,9 +48,10 @@ from scheduler_extender.node_table import NodeTable
 from scheduler_extender.sources import Sources as ExtenderSources
 from scheduler_extender.sources import read_node, read_pod, read_speed
 from scheduler_extender.spec_fields import SpecError
-from surgekit.kube import Kube
-from surgekit.table import Table, Unreadable
-from surgekit.watch import Consumer
+from surgekit.kube.client import Kube
+from surgekit.kube.scale_target import ScaleTarget
+from surgekit.kube.table import Table, Unreadable
+from surgekit.kube.watch import Consumer
 from tests.readers import hostile_objects as objects
 from tests.readers.hostile_objects import Json, spoilt
 from tests.scheduler_extender.combofunc.immediate_desk import AtOnce as DeskAtOnce
@@ -291,7 +291,7 @@ def test_kneescale(kind: str, original: Json, data: st.DataObject) -> None:
     assert (good.concurrency, good.serves) == (4, True)
     for replica in replicas:
         source.capacity(replica, 1, 0)
-    assert "good" in source.hpas_of(Target("apps/v1", "Deployment", "shop", "web"))
+    assert "good" in source.hpas_of(ScaleTarget("apps/v1", "Deployment", "shop", "web"))
     source.policies()
 
 

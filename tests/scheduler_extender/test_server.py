@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from scheduler_extender import fast_lane
 from scheduler_extender.server import Application
-from surgekit.certificates import ensure
-from surgekit.connections import Limits
-from surgekit.http_port import REQUESTS
-from surgekit.modes import Mode
+from surgekit.process.connections import Limits
+from surgekit.process.http_port import REQUESTS
+from surgekit.process.modes import Mode
+from surgekit.tls import ensure
 from tests.scheduler_extender import builders
 from tests.scheduler_extender.builders import pod, request
 

@@ -25,7 +25,6 @@ from hpa_replacement.knative.pod_autoscaler_status import Observed
 from hpa_replacement.knative.reconciliation import Create, Patch, plan
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.rounds import Rounds
-from hpa_replacement.scale import NotScalable, Scales
 from hpa_replacement.settings import Settings
 from hpa_replacement.sources import ClusterSource
 from scheduler_extender.combofunc import settings as combofunc_settings
@@ -37,10 +36,11 @@ from scheduler_extender.function_pods.loop import Work
 from scheduler_extender.function_pods.pod_table import PodTable
 from scheduler_extender.in_place_deployment.deployments import InPlaceDeployments
 from scheduler_extender.sources import read_node, read_pod, read_speed
-from surgekit.api_path import InvalidPath
-from surgekit.events import Events
-from surgekit.kube import Kube
-from surgekit.prometheus import Labels
+from surgekit.kube.api_path import InvalidPath
+from surgekit.kube.client import Kube
+from surgekit.kube.events import Events
+from surgekit.kube.scale import NotScalable, Scales
+from surgekit.prometheus.client import Labels
 from tests.hpa_replacement import builders
 from tests.hpa_replacement.knative.builders import pod_autoscaler
 from tests.scheduler_extender.combofunc.function_in_world import combofunc

@@ -15,8 +15,8 @@ from cluster_autoscaler_hook.catalogue import load as load_catalogue
 from cluster_autoscaler_hook.expander.last_good_catalogue import LastGoodCatalogue
 from cluster_autoscaler_hook.expander.settings import Settings
 from surgekit.cli import app
-from surgekit.modes import Mode
-from surgekit.settings import describe, load
+from surgekit.process.modes import Mode
+from surgekit.process.settings import describe, load
 
 ROOT = Path(__file__).parents[3]
 MANIFESTS = ROOT / "manifests" / "expander"

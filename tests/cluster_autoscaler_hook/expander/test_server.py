@@ -20,11 +20,10 @@ import pytest
 
 from cluster_autoscaler_hook.expander.server import Server
 from cluster_autoscaler_hook.expander.settings import Settings
-from surgekit import mutual_tls
-from surgekit.certificates import CertificateError
-from surgekit.certificates.files import ensure
-from surgekit.http_port import HEALTH
-from surgekit.modes import Mode
+from surgekit.process.http_port import HEALTH
+from surgekit.process.modes import Mode
+from surgekit.tls import CertificateError, mutual_tls
+from surgekit.tls.files import ensure
 from tests.cluster_autoscaler_hook.expander.builders import RECORDED, chosen, no_plan
 
 WEB = RECORDED[0].read_bytes()

@@ -22,8 +22,8 @@ from cluster_autoscaler_hook.expander.settings import Settings
 from cluster_autoscaler_hook.expander.time_limit import TimeLimited
 from cluster_autoscaler_hook.model import Problem, Solution
 from cluster_autoscaler_hook.solver import solve
-from surgekit.modes import Mode
-from surgekit.settings import SettingsError, load
+from surgekit.process.modes import Mode
+from surgekit.process.settings import SettingsError, load
 from tests.cluster_autoscaler_hook.expander.builders import (
     RECORDED,
     chosen,

@@ -16,7 +16,7 @@ from cluster_autoscaler_hook.karpenter.nodeplan import (
 )
 from cluster_autoscaler_hook.karpenter.plan import make_plan
 from cluster_autoscaler_hook.karpenter.settings import Settings
-from surgekit.modes import Mode
+from surgekit.process.modes import Mode
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB, KNOWN, OFFERS, solve, waiting
 
 KIND, HUGE = Kind(900, GIB), Kind(99000, GIB)

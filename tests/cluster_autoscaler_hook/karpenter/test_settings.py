@@ -11,8 +11,8 @@ import yaml
 from cluster_autoscaler_hook.catalogue import load as load_catalogue
 from cluster_autoscaler_hook.karpenter.controller import LEASE_NAME
 from cluster_autoscaler_hook.karpenter.settings import Settings
-from surgekit.modes import Mode
-from surgekit.settings import SettingsError, describe, load
+from surgekit.process.modes import Mode
+from surgekit.process.settings import SettingsError, describe, load
 
 NODE_CLASS = {
     "node_class_group": "karpenter.k8s.aws",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cluster_autoscaler_hook.karpenter.model import GATE, INSTANCE_TYPE, ZONE, Kind, PendingPod, Requirement
 from cluster_autoscaler_hook.karpenter.triage import Triage, triage
-from surgekit.modes import Mode
+from surgekit.process.modes import Mode
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB
 
 KIND = Kind(500, GIB)

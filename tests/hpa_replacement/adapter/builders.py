@@ -12,8 +12,8 @@ import orjson
 from hpa_replacement.adapter.authentication import CONFIG_MAP
 from hpa_replacement.adapter.model import PolicyFacts
 from hpa_replacement.adapter.values import Limits, Picture
-from surgekit.kube import ApiError, KubeUnreachable
-from surgekit.modes import Mode
+from surgekit.kube.client import ApiError, KubeUnreachable
+from surgekit.process.modes import Mode
 
 Json = dict[str, Any]
 GOOD_TOKEN = "good"  # noqa: S105  # of nobody

@@ -15,7 +15,7 @@ import pytest
 
 from hpa_replacement.adapter.server import Application
 from hpa_replacement.adapter.settings import Settings
-from surgekit.certificates import ensure
+from surgekit.tls import ensure
 from tests.hpa_replacement.adapter.builders import FakeKube, heard_of_just_now, policy
 from tests.served_ports import served
 

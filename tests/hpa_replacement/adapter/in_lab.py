@@ -14,8 +14,8 @@ from hpa_replacement.adapter.registration import Service, register
 from kwok.lab import Lab
 from kwok.parts import MANIFESTS, NAMESPACE, apply_manifests
 from kwok.ports import answers_ready
-from surgekit.certificates import ensure
-from surgekit.kube import ApiError
+from surgekit.kube.client import ApiError
+from surgekit.tls import ensure
 from tests.hpa_replacement.adapter.builders import policy
 
 ADAPTER = "adapter"
@@ -25,7 +25,7 @@ import sys
 from pathlib import Path
 from hpa_replacement.adapter.server import run
 from hpa_replacement.adapter.settings import Settings
-from surgekit.settings import load
+from surgekit.process.settings import load
 run(load(Settings, Path(sys.argv[1])), Path(sys.argv[2]))
 """
 

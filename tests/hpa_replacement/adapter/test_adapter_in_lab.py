@@ -23,9 +23,9 @@ from kwok.binaries import Binaries
 from kwok.lab import Lab
 from kwok.parts import MANIFESTS
 from kwok.pods import wait_for_account
-from surgekit.certificates import ensure
-from surgekit.kube import ApiError, Kube
-from surgekit.watch import Watch
+from surgekit.kube.client import ApiError, Kube
+from surgekit.kube.watch import Watch
+from surgekit.tls import ensure
 from tests.hpa_replacement.adapter import in_lab
 
 pytestmark = pytest.mark.lab

@@ -19,8 +19,8 @@ from hpa_replacement.adapter.authentication import (
     read_rules,
 )
 from hpa_replacement.adapter.refusal import Refusal
-from surgekit.kube import Kube
-from surgekit.table import Unreadable
+from surgekit.kube.client import Kube
+from surgekit.kube.table import Unreadable
 from tests.hpa_replacement.adapter.builders import (
     GOOD_TOKEN,
     FakeKube,

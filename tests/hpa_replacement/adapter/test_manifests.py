@@ -12,7 +12,7 @@ from hpa_replacement.adapter.discovery import VERSIONS
 from hpa_replacement.adapter.model import METRIC, POLICY_LABEL
 from hpa_replacement.adapter.registration import Service, api_service
 from hpa_replacement.adapter.settings import Settings
-from surgekit.settings import describe, load
+from surgekit.process.settings import describe, load
 
 ROOT = Path(__file__).parents[3]
 MANIFESTS = ROOT / "manifests" / "adapter"

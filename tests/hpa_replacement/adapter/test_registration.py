@@ -15,7 +15,7 @@ from hpa_replacement.adapter.registration import (
     look,
     register,
 )
-from surgekit.kube import ApiError
+from surgekit.kube.client import ApiError
 
 CA, OURS = b"ca", Service()
 

@@ -14,7 +14,7 @@ import pytest
 from hpa_replacement.adapter import server
 from hpa_replacement.adapter.authentication import CONFIG_MAP, FrontProxyError
 from hpa_replacement.adapter.settings import Settings
-from surgekit.http_port import REQUESTS
+from surgekit.process.http_port import REQUESTS
 from tests.hpa_replacement.adapter.builders import (
     GOOD_TOKEN,
     FakeKube,

@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 
 from hpa_replacement.adapter.table import Policies, read_policy
-from surgekit.kube import Kube
-from surgekit.modes import Mode
-from surgekit.table import Unreadable
+from surgekit.kube.client import Kube
+from surgekit.kube.table import Unreadable
+from surgekit.process.modes import Mode
 from tests.hpa_replacement.adapter.builders import policy
 
 

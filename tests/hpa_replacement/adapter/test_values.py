@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hpa_replacement.adapter.model import NotFound, TargetValue
 from hpa_replacement.adapter.selectors import parse
 from hpa_replacement.adapter.values import custom_list, external_list, named, selected, withheld
-from surgekit.modes import Mode
+from surgekit.process.modes import Mode
 from tests.hpa_replacement.adapter.builders import LIMITS, NOW_S, facts, picture
 
 ALL = parse("")

@@ -15,7 +15,7 @@ from kwok.binaries import Binaries
 from kwok.lab import Lab
 from kwok.parts import MANIFESTS, NAMESPACE, apply_manifests, install_kneescale, start_kneescale
 from kwok.pods import wait_for_account
-from surgekit.kube import ApiError
+from surgekit.kube.client import ApiError
 from tests.hpa_replacement.knative import queue_proxy
 from tests.hpa_replacement.knative.builders import GROUP, condition, pod_autoscaler, sks_status
 

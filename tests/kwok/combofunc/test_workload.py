@@ -13,7 +13,7 @@ import yaml
 from kwok.combofunc.arms import AS_SHIPPED_S
 from kwok.combofunc.workload import FUNCTIONS, Function, Workload
 from kwok.errors import TrafficError
-from surgekit.duration import seconds
+from surgekit.kube.duration import seconds
 
 SEEDS = range(1, 6)
 ROOT = Path(__file__).parents[3]

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from kwok.errors import TrafficError
 from kwok.ports import free_ports
 from kwok.traffic.kubelet_metrics import KubeletMetrics, PodUsage, listen, resource_metrics, server_context
-from surgekit.certificates import ensure
+from surgekit.tls import ensure
 
 BUSY = PodUsage("shop", "busy", "app", cpu_seconds_total=12.25, memory_bytes=64 << 20, started_s=1000.5)
 NEW = PodUsage("shop", "new", "app", cpu_seconds_total=0.0, memory_bytes=32 << 20, started_s=1099.0)

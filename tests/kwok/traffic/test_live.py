@@ -27,7 +27,7 @@ from kwok.traffic.live import Seen, Traffic, start_traffic
 from kwok.traffic.network import make_namespace, why_no_namespace
 from kwok.traffic.simulation import Clients, Settings, simulate
 from kwok.waiting import wait_for
-from surgekit.kube import ApiError
+from surgekit.kube.client import ApiError
 
 pytestmark = pytest.mark.lab
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scheduler_extender.collector import Asked, Target, targets
 from scheduler_extender.collector.target import coverage_query, decide, load_query
-from surgekit.prometheus import Labels, NoAnswer, QueryFailed, Round
+from surgekit.prometheus.client import Labels, NoAnswer, QueryFailed, Round
 
 WINDOW_S, STEP_S = 60.0, 15.0
 

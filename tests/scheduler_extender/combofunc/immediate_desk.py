@@ -7,7 +7,7 @@ from typing import Any
 
 from scheduler_extender.combofunc.answer import Answer, Question, at_once
 from scheduler_extender.planner import planning
-from surgekit.events import Events
+from surgekit.kube.events import Events
 
 Json = dict[str, Any]
 

@@ -10,7 +10,7 @@ from kwok import parts
 from kwok.lab import Lab
 from kwok.pods import wait_for_account
 from kwok.scenario import Scenario
-from surgekit.kube import ApiError
+from surgekit.kube.client import ApiError
 
 Json = dict[str, Any]
 GROUP = "/apis/surgekit.dev/v1alpha1"

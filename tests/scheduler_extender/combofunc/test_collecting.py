@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from scheduler_extender.combofunc.collecting import Collecting
 from scheduler_extender.combofunc.settings import Settings
 from scheduler_extender.combofunc.spec import ComboFunc, read
-from surgekit.prometheus import Labels
+from surgekit.prometheus.client import Labels
 from tests.scheduler_extender.combofunc.function_in_world import combofunc
 
 

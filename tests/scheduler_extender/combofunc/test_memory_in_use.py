@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surgekit.pods import requests
-from surgekit.quantity import parse
+from surgekit.kube.pods import requests
+from surgekit.kube.quantity import parse
 from tests.scheduler_extender.combofunc.function_in_world import FunctionInWorld
 from tests.scheduler_extender.function_pods.world import World, node
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler_extender.combofunc.memory_use import MemoryUsePoll, read_use
-from surgekit.kube import ApiError, Kube
+from surgekit.kube.client import ApiError, Kube
 
 Json = dict[str, Any]
 

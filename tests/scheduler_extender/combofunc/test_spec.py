@@ -23,7 +23,7 @@ from scheduler_extender.combofunc.spec import (
 )
 from scheduler_extender.planner.model import Size
 from scheduler_extender.pod_template import MAX_CONTAINERS
-from surgekit.modes import Mode
+from surgekit.process.modes import Mode
 
 CRD = Path(__file__).parents[3] / "manifests" / "combofunc" / "combofunc.yaml"
 SMALL = {"name": "small", "cpu": "500m", "memory": "128Mi", "concurrency": 1}

@@ -14,8 +14,8 @@ from scheduler_extender.combofunc import status
 from scheduler_extender.combofunc.spec import ComboFunc, SpecError, read
 from scheduler_extender.combofunc.status import Pods
 from scheduler_extender.planner.model import Container, Creation, Node, Plan, Resize, Size
-from surgekit.conditions import Condition, differs
-from surgekit.modes import Mode
+from surgekit.kube.conditions import Condition, differs
+from surgekit.process.modes import Mode
 from tests.scheduler_extender.combofunc.test_spec import BY_HAND, combofunc
 
 CRD = Path(__file__).parents[3] / "manifests" / "combofunc" / "combofunc.yaml"

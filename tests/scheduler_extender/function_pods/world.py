@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from scheduler_extender.function_pods import marks
-from surgekit.kube import ApiError, Kube, KubeUnreachable
-from surgekit.pods import requests
-from surgekit.quantity import parse
+from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+from surgekit.kube.pods import requests
+from surgekit.kube.quantity import parse
 
 Json = dict[str, Any]
 GIB = 2**30

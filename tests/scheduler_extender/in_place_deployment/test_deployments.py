@@ -8,7 +8,7 @@ from typing import Any
 from scheduler_extender.function_pods.actuator import carry_out
 from scheduler_extender.function_pods.pod_table import PodTable
 from scheduler_extender.in_place_deployment.deployments import InPlaceDeployments
-from surgekit.kube import ApiError
+from surgekit.kube.client import ApiError
 from tests.scheduler_extender.combofunc.immediate_desk import Told
 from tests.scheduler_extender.function_pods.world import World, node
 from tests.scheduler_extender.in_place_deployment.test_rollout import spec_of

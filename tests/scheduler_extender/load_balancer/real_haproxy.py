@@ -24,7 +24,7 @@ from scheduler_extender.load_balancer.balancer import Balancer
 from scheduler_extender.load_balancer.configuration import write
 from scheduler_extender.load_balancer.endpoints import Function
 from scheduler_extender.load_balancer.settings import Settings
-from surgekit.haproxy_runtime import Runtime
+from surgekit.haproxy.runtime import Runtime
 
 WEB = Function("shop", "web")
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler_extender.load_balancer.backends import Pod, Server, difference, known, wanted, weights
-from surgekit.haproxy_runtime import ServerState
-from surgekit.slots import Slots
+from surgekit.haproxy.runtime import ServerState
+from surgekit.haproxy.slots import Slots
 
 SIZES = st.integers(1, 5000)
 PODS = st.lists(

@@ -25,8 +25,8 @@ from kwok.traffic.live import Seen, Traffic
 from kwok.traffic.network import why_no_namespace
 from scheduler_extender.collector import Asked, Target, targets
 from scheduler_extender.load_balancer.endpoints import COMBOFUNC, CONCURRENCY
-from surgekit.kube import ApiError
-from surgekit.prometheus import Prometheus, Round
+from surgekit.kube.client import ApiError
+from surgekit.prometheus.client import Prometheus, Round
 
 pytestmark = pytest.mark.lab
 

@@ -11,7 +11,7 @@ import yaml
 
 from scheduler_extender.load_balancer.settings import Settings
 from surgekit.cli import app
-from surgekit.settings import describe, load
+from surgekit.process.settings import describe, load
 
 EMPTY = '""'
 MANIFESTS = Path(__file__).parents[3] / "manifests" / "load-balancer"

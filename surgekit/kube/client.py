@@ -1,0 +1,197 @@
+"""Raw access to the API server: JSON in, JSON out.
+
+The official client finds the cluster and authenticates (kubeconfig, in-cluster token with refresh,
+TLS); its model objects are left aside, because building them dominates the cost of a busy watch.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlencode
+
+import orjson
+import urllib3
+import yaml
+from kubernetes import client, config
+from kubernetes.stream import portforward
+
+from surgekit.kube.api_path import checked
+
+__all__ = ["ApiError", "Kube", "KubeUnreachable", "NoCluster"]
+
+Json = dict[str, Any]
+MERGE_PATCH = "application/merge-patch+json"
+_CONNECT_S, _READ_S = 5.0, 30.0
+
+
+class KubeUnreachable(Exception):
+    """The API server did not answer."""
+
+
+class NoCluster(KubeUnreachable):
+    """Nothing says where the API server is; the message says what to do."""
+
+
+class ApiError(Exception):
+    """The API server answered with an error status."""
+
+    def __init__(self, code: int, reason: str, message: str) -> None:
+        super().__init__(f"{code} {reason}: {message}")
+        self.code, self.reason, self.message = code, reason, message
+
+
+class Kube:
+    """One API server, one identity. Safe to share between threads.
+
+    Paths come from `api_path.Resource`; InvalidPath says that one was refused here and nothing was sent.
+    """
+
+    def __init__(self, configuration: Any) -> None:
+        # One connection per watch and a few for requests; urllib3 only warns past that.
+        configuration.connection_pool_maxsize = 16
+        self._configuration = configuration
+        self._pool: urllib3.PoolManager = client.ApiClient(configuration).rest_client.pool_manager
+
+    @classmethod
+    def connect(cls, kubeconfig: Path | None = None) -> Kube:
+        """The cluster named by `kubeconfig`, else the pod's own, else the user's current context."""
+        configuration = client.Configuration()
+        if kubeconfig is None:
+            try:
+                config.load_incluster_config(client_configuration=configuration)
+                return cls(configuration)
+            except config.ConfigException:
+                pass
+        try:
+            config.load_kube_config(
+                config_file=str(kubeconfig) if kubeconfig else None, client_configuration=configuration
+            )
+        except (config.ConfigException, yaml.YAMLError, OSError) as error:
+            tried = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
+            raise NoCluster(
+                f"no cluster to talk to, {tried} cannot be used ({' '.join(str(error).split())}): "
+                "name a kubeconfig with --kubeconfig or KUBECONFIG; `surgekit lab up` makes a cluster to try"
+            ) from error
+        return cls(configuration)
+
+    @property
+    def host(self) -> str:
+        return cast(str, self._configuration.host)
+
+    def get(self, path: str, **query: str | int | bool) -> Json:
+        return self._json("GET", path, query)
+
+    def list_all(self, path: str, **query: str | int | bool) -> tuple[list[Json], str]:
+        """All items, fetched in pages, and the resourceVersion to watch from. Each says its kind, as in a
+        watch: in a list the API server says it only once."""
+        page = self.get(path, limit=500, **query)
+        items = _with_kind(page)
+        while token := page["metadata"].get("continue"):
+            page = self.get(path, limit=500, **query, **{"continue": token})
+            items += _with_kind(page)
+        return items, page["metadata"]["resourceVersion"]
+
+    def create(self, path: str, body: Json, **query: str | int | bool) -> Json:
+        return self._json("POST", path, query, body)
+
+    def replace(self, path: str, body: Json) -> Json:
+        return self._json("PUT", path, {}, body)
+
+    def patch(
+        self, path: str, body: Json | list[Json], content_type: str = MERGE_PATCH, **query: str | int | bool
+    ) -> Json:
+        return self._json("PATCH", path, query, body, content_type)
+
+    def delete(self, path: str, body: Json | None = None, **query: str | int | bool) -> Json:
+        return self._json("DELETE", path, query, body)
+
+    def stream(self, path: str, **query: str | int | bool) -> Iterator[list[bytes]]:
+        """The lines of a watch, in the batches they arrive in."""
+        response = self._request("GET", path, query, None, "", read_s=float(query["timeoutSeconds"]) + 10)
+        try:
+            pending = b""
+            for chunk in response.stream(1 << 18, decode_content=True):
+                *lines, pending = (pending + chunk).split(b"\n")
+                if lines:
+                    yield lines
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise KubeUnreachable(f"watch {path} broke off: {error}") from error
+        finally:
+            response.close()
+
+    def port_forward(self, namespace: str, pod: str, port: int) -> socket.socket:
+        """A socket that leads to a port of a pod, through the API server and the pod's kubelet."""
+        core = client.CoreV1Api(client.ApiClient(self._configuration))
+        try:
+            forward = portforward(
+                core.connect_get_namespaced_pod_portforward, pod, namespace, ports=str(port)
+            )
+        except (client.ApiException, OSError) as error:
+            said = getattr(error, "reason", None) or error
+            raise KubeUnreachable(f"port-forward to {namespace}/{pod}: {said}") from error
+        found = socket.socket(fileno=forward.socket(port).detach())  # a real one, which TLS can wrap
+        found.settimeout(_CONNECT_S)
+        return found
+
+    def _json(
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str | int | bool],
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> Json:
+        response = self._request(method, path, query, body, content_type, read_s=_READ_S)
+        try:
+            return cast(Json, orjson.loads(response.read()))
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise KubeUnreachable(f"{method} {path} broke off: {error}") from error
+        finally:
+            response.release_conn()
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str | int | bool],
+        body: Any,
+        content_type: str,
+        read_s: float,
+    ) -> urllib3.BaseHTTPResponse:
+        headers = {"Accept": "application/json"}
+        if token := self._configuration.get_api_key_with_prefix("BearerToken", alias="authorization"):
+            headers["Authorization"] = token
+        if body is not None:
+            headers["Content-Type"] = content_type
+        words = {k: str(v).lower() if isinstance(v, bool) else v for k, v in query.items()}
+        url = self.host + checked(path) + (f"?{urlencode(words)}" if words else "")
+        try:
+            response = self._pool.request(
+                method,
+                url,
+                headers=headers,
+                body=orjson.dumps(body) if body is not None else None,
+                preload_content=False,
+                retries=False,
+                timeout=urllib3.Timeout(connect=_CONNECT_S, read=read_s),
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise KubeUnreachable(f"{method} {url}: {error}") from error
+        if response.status < 400:
+            return response
+        raw = response.read()
+        response.release_conn()
+        try:
+            status = orjson.loads(raw)
+            raise ApiError(response.status, status.get("reason", ""), status.get("message", ""))
+        except orjson.JSONDecodeError:
+            raise ApiError(response.status, "", raw[:200].decode(errors="replace")) from None
+
+
+def _with_kind(page: Json) -> list[Json]:
+    kind = {"apiVersion": page.get("apiVersion"), "kind": str(page.get("kind")).removesuffix("List")}
+    return [kind | item for item in page.get("items") or ()]

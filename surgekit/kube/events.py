@@ -1,0 +1,53 @@
+"""Events on the objects we decide about, for `kubectl describe`. One that cannot be posted is let go."""
+
+from __future__ import annotations
+
+import socket
+import time
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import structlog
+
+from surgekit.kube.api_path import Resource
+from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+
+__all__ = ["Events"]
+
+log = structlog.get_logger(__name__)
+Json = dict[str, Any]
+_EVENTS = Resource("events.k8s.io/v1", "events")
+_NOTE_BYTES = 1024  # what the API server takes
+_NAME = 230  # of 253, the rest is the time
+
+
+class Events:
+    """About objects of one kind."""
+
+    def __init__(self, kube: Kube, reporter: str, api_version: str, kind: str) -> None:
+        self._kube, self._reporter = kube, reporter
+        self._kind = {"apiVersion": api_version, "kind": kind}
+
+    def post(
+        self, metadata: Json, reason: str, note: str, type_: Literal["Normal", "Warning"] = "Normal"
+    ) -> None:
+        """About the object with this metadata; `reason` is a word, `note` a sentence."""
+        # Events about objects without a namespace belong into this one.
+        namespace = metadata.get("namespace") or "default"
+        name = metadata["name"][:_NAME].rstrip(".-")
+        body = {
+            "metadata": {"name": f"{name}.{time.time_ns():x}", "namespace": namespace},
+            "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "reportingController": f"surgekit.dev/{self._reporter}",
+            "reportingInstance": f"{self._reporter}-{socket.gethostname()}"[:128],
+            "action": reason,
+            "reason": reason,
+            "note": note.encode()[:_NOTE_BYTES].decode(errors="ignore"),
+            "type": type_,
+            "regarding": self._kind
+            | {key: metadata[key] for key in ("namespace", "name", "uid") if key in metadata},
+        }
+        try:
+            self._kube.create(_EVENTS.path(namespace), body)
+        except (ApiError, KubeUnreachable) as error:
+            log.warning("event not posted", about=metadata["name"], reason=reason, error=str(error))

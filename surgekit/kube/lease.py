@@ -1,0 +1,134 @@
+"""A Lease that one replica holds, so that only one writes.
+
+kubernetes.leaderelection (37.0) does not serve: it cannot be stopped, never gives the lease back (a
+rolling update waits the full duration), talks through the client's process-wide default configuration,
+lets an unreachable API server end its thread, and exits the process over a bad argument.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+import time
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+
+from surgekit.kube.api_path import Resource
+from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+
+__all__ = ["Lease"]
+
+log = structlog.get_logger(__name__)
+
+_LEASES = Resource("coordination.k8s.io/v1", "leases")
+# client-go's defaults: others wait 15 s from the last renewal they saw; the holder stops counting on it
+# 5 s earlier, so clocks that run a little differently never give two holders.
+_DURATION_S = 15
+_TRUSTED_S = 10.0
+_RETRY_S = 2.0
+
+
+class Lease:
+    """Tries to hold one Lease in a thread of its own. Ask `held` right before every write."""
+
+    def __init__(self, kube: Kube, namespace: str, name: str, identity: str = "") -> None:
+        self._kube, self._namespace, self._name = kube, namespace, name
+        # A pod restarted on the same host is another one: what it held before is not its own.
+        self._identity = identity or f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
+        self._collection, self._path = _LEASES.path(namespace), _LEASES.path(namespace, name)
+        self._renewed_s = -float("inf")
+        self._seen: tuple[Any, ...] = ()  # the record as last read, and since when it has not changed
+        self._seen_s = 0.0
+        self.term = 0  # how often it was taken; the same after a lapse: nobody else held it meanwhile
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"lease {name}", daemon=True)
+
+    def start(self) -> Lease:
+        self._thread.start()
+        return self
+
+    @property
+    def held(self) -> bool:
+        return time.monotonic() - self._renewed_s < _TRUSTED_S
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is still trying."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Stop holding, and let the next one in at once."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5.0)
+        if self.held:
+            self._renewed_s = -float("inf")
+            self._release()
+
+    def attempt(self, now_s: float) -> bool:
+        """Take or renew the lease; whether it is ours now. Times others out by our own clock only."""
+        try:
+            lease = self._kube.get(self._path)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": self._name}}
+            self.term += 1  # before the write: its answer may be lost
+            self._kube.create(self._collection, body | {"spec": self._spec({})})
+            self._renewed_s = now_s
+            return True
+        spec = lease.get("spec") or {}
+        record = (spec.get("holderIdentity"), spec.get("renewTime"), spec.get("leaseTransitions"))
+        if record != self._seen:
+            self._seen, self._seen_s = record, now_s
+        holder = spec.get("holderIdentity") or ""
+        expired = now_s - self._seen_s > (spec.get("leaseDurationSeconds") or _DURATION_S)
+        if holder not in ("", self._identity) and not expired:
+            self._renewed_s = -float("inf")
+            return False
+        # The resourceVersion that was read goes back: of two that try at once, one gets 409 Conflict.
+        self.term += holder != self._identity
+        self._kube.replace(self._path, lease | {"spec": self._spec(spec)})
+        self._renewed_s = now_s
+        return True
+
+    def _spec(self, before: dict[str, Any]) -> dict[str, Any]:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        taken_over = before.get("holderIdentity") != self._identity
+        return before | {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": _DURATION_S,
+            "acquireTime": now if taken_over else before.get("acquireTime", now),
+            "renewTime": now,
+            "leaseTransitions": int(before.get("leaseTransitions") or 0) + taken_over,
+        }
+
+    def _run(self) -> None:
+        was_held = False
+        while not self._stopping.is_set():
+            try:
+                self.attempt(time.monotonic())
+            except ApiError as error:
+                if error.code != 409:
+                    log.warning("lease not renewed", lease=self._name, error=str(error))
+            except KubeUnreachable as error:
+                log.warning("lease not renewed", lease=self._name, error=str(error))
+            if self.held != was_held:
+                was_held = self.held
+                log.info(
+                    "lease taken" if was_held else "lease lost", lease=self._name, identity=self._identity
+                )
+            self._stopping.wait(_RETRY_S * random.uniform(0.8, 1.2))
+
+    def _release(self) -> None:
+        try:
+            lease = self._kube.get(self._path)
+            if lease["spec"].get("holderIdentity") == self._identity:
+                lease["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1}
+                self._kube.replace(self._path, lease)
+        except (ApiError, KubeUnreachable) as error:
+            log.info("lease not given back", lease=self._name, error=str(error))

@@ -1,0 +1,23 @@
+"""What a `scaleTargetRef` names, and the selector its scale reports. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["ScaleTarget", "read_selector"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleTarget:
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+
+def read_selector(text: str) -> dict[str, str]:
+    """`status.selector` of a Scale; equality only, which is all Deployments and their like write."""
+    pairs = [part.partition("=") for part in text.split(",") if part]
+    if any(not sign or key.endswith("!") for key, sign, _ in pairs):
+        raise ValueError(f"selector {text!r} is more than labels and values")
+    return {key: value.removeprefix("=") for key, _, value in pairs}

@@ -1,0 +1,208 @@
+"""Tables that watches keep. Objects are read one by one: one that cannot be read harms no other.
+
+Whoever may write an object may write nonsense into it. Such an object is left out, counted, and named in an
+Event. What was known of it stands, and it still counts as there: a list with unreadable objects in it makes
+nothing look gone.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import structlog
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from surgekit.kube.client import Kube
+from surgekit.kube.events import Events
+
+__all__ = ["Seen", "Table", "Unreadable"]
+
+log = structlog.get_logger(__name__)
+Json = dict[str, Any]
+T = TypeVar("T")
+REASON = "Unreadable"
+# Somebody may make thousands of unreadable objects: a few Events tell it as well as all.
+_EVENTS_A_MINUTE = 10
+_REMEMBERED = 1000
+_LONGEST_ERROR = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One object, by what the API server itself says of it."""
+
+    uid: str
+    namespace: str  # empty: it is in none
+    name: str
+    obj: Json  # as it came
+    says: Any = None  # what was read of it, where it can be
+    readable: bool = False  # not asked of one that is gone
+
+
+class Table(Generic[T]):
+    """The consumer of one watch. A subclass says how an object is read and what is done with it."""
+
+    def __init__(self, unreadable: Unreadable) -> None:
+        self._unreadable = unreadable
+        self._faulty: set[str] = set()  # uids
+
+    # --- for the subclass ---
+
+    def read(self, obj: Json) -> T:
+        """What the object says. Raises, whatever it likes, where that makes no sense."""
+        raise NotImplementedError
+
+    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:
+        """After a whole list: what is not among these is gone."""
+        raise NotImplementedError
+
+    def put(self, obj: Seen, says: T, arrival_s: float) -> None:
+        """As it is now."""
+        raise NotImplementedError
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:
+        raise NotImplementedError
+
+    def cannot_read(self, obj: Seen, arrival_s: float) -> None:
+        """It is there, and that is all that is known. As it is: what was known of it stands."""
+
+    def listed(self, there: Sequence[Seen], arrival_s: float) -> None:
+        self.keep(there, arrival_s)
+        for obj in there:
+            self.take(obj, arrival_s)
+
+    def take(self, obj: Seen, arrival_s: float) -> None:
+        if obj.readable:
+            try:
+                self.put(obj, obj.says, arrival_s)
+                return
+            except Exception as error:  # read well, and yet too much for us
+                self._accuse(obj, error)
+        self.cannot_read(obj, arrival_s)
+
+    # --- for the watch ---
+
+    def replace(self, objects: list[Json], arrival_s: float) -> None:
+        there = [seen for obj in objects if (seen := self._see(obj))]
+        for uid in self._faulty - {seen.uid for seen in there}:
+            self._forgive(uid)
+        self.listed(there, arrival_s)
+
+    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:
+        if kind == "DELETED":
+            if gone := _identify(obj):
+                self._forgive(gone.uid)
+                self.drop(gone, arrival_s)
+        elif seen := self._see(obj):
+            self.take(seen, arrival_s)
+
+    def _see(self, obj: Json) -> Seen | None:
+        seen = _identify(obj)
+        if seen is None:
+            return None
+        try:
+            says = self.read(obj)
+        except Exception as error:  # whatever somebody wrote into it
+            self._accuse(seen, error)
+            return seen
+        self._forgive(seen.uid)
+        return Seen(seen.uid, seen.namespace, seen.name, obj, says, readable=True)
+
+    def _accuse(self, obj: Seen, error: Exception) -> None:
+        self._faulty.add(obj.uid)
+        self._unreadable.note(obj, error)
+
+    def _forgive(self, uid: str) -> None:
+        if uid in self._faulty:
+            self._faulty.discard(uid)
+            self._unreadable.forget(uid)
+
+
+def _identify(obj: Json) -> Seen | None:
+    """None: what the API server itself writes is missing, so it is no object at all."""
+    metadata = obj.get("metadata") if isinstance(obj, dict) else None
+    if not isinstance(metadata, dict):
+        return None
+    uid, namespace, name = (metadata.get(key) for key in ("uid", "namespace", "name"))
+    if not isinstance(uid, str) or not isinstance(name, str) or not isinstance(namespace, str | None):
+        return None
+    return Seen(uid, namespace or "", name, obj)
+
+
+class Unreadable(Collector):
+    """Objects of one process that cannot be read: a metric, and an Event for each."""
+
+    def __init__(self, kube: Kube, component: str) -> None:
+        self._kube, self._component = kube, component
+        self._lock = threading.Lock()
+        self._kinds: dict[str, str] = {}  # by uid, of those there are
+        self._told: dict[str, None] = {}  # uids, the oldest first
+        self._posted_s: deque[float] = deque(maxlen=_EVENTS_A_MINUTE)
+        self._to_post: queue.SimpleQueue[tuple[Json, str]] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def note(self, seen: Seen, error: Exception) -> None:
+        kind, why = str(seen.obj.get("kind"))[:63], f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
+        with self._lock:
+            self._kinds[seen.uid] = kind
+            if not self._may_tell(seen.uid):
+                return
+        log.warning("object left out", kind=kind, namespace=seen.namespace, name=seen.name, error=why)
+        self._post(seen.obj, f"surgekit's {self._component} leaves it out because it cannot be read: {why}")
+
+    def forget(self, uid: str) -> None:
+        with self._lock:
+            self._kinds.pop(uid, None)
+            self._told.pop(uid, None)
+
+    def count(self) -> dict[str, int]:
+        """By kind."""
+        with self._lock:
+            return dict(Counter(self._kinds.values()))
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        family = GaugeMetricFamily(
+            f"surgekit_{self._component}_unreadable_objects",
+            "Objects that are left out because they cannot be read",
+            labels=["kind"],
+        )
+        for kind, count in self.count().items():
+            family.add_metric([kind], count)
+        yield family
+
+    def _may_tell(self, uid: str) -> bool:
+        now_s = time.monotonic()
+        full = len(self._posted_s) == _EVENTS_A_MINUTE and now_s - self._posted_s[0] < 60
+        if uid in self._told or full:
+            return False
+        self._told[uid] = None
+        while len(self._told) > _REMEMBERED:
+            del self._told[next(iter(self._told))]
+        self._posted_s.append(now_s)
+        return True
+
+    def _post(self, obj: Json, note: str) -> None:
+        """In a thread of its own: a table may be fed by a thread that decides."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="unreadable", daemon=True)
+            self._thread.start()
+        self._to_post.put((obj, note))
+
+    def _run(self) -> None:
+        while True:
+            obj, note = self._to_post.get()
+            try:
+                events = Events(self._kube, self._component, str(obj.get("apiVersion")), str(obj.get("kind")))
+                events.post(obj["metadata"], REASON, note, "Warning")
+            except Exception:
+                log.exception("event not posted")

@@ -1,0 +1,106 @@
+"""A server-side TLS context that follows its files: no restart, no dropped connection.
+
+OpenSSL asks the context's server-name callback in every handshake, whether or not the client sent
+a name; there the connection is moved to a context built from the files as they are now. Connections
+already open keep the one they began with.
+
+Resumed sessions are turned off. OpenSSL looks a session up before it asks the callback and does not
+check the client's certificate again, so a client of a CA that is no longer trusted could come back
+for as long as its ticket lives. The scheduler keeps its connection open, so nothing is lost.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import threading
+from datetime import datetime
+from pathlib import Path
+
+import structlog
+from cryptography import x509
+
+from surgekit.tls.issue import CertificateError
+
+__all__ = ["ReloadingServerContext"]
+
+log = structlog.get_logger(__name__)
+
+# A file's identity: replaced in place, swapped by rename, or behind the symlink kubelet swaps.
+_Stamp = tuple[int, int, int] | None
+
+
+class ReloadingServerContext:
+    """Give `context` to any server (asyncio or plain sockets). Safe to share between threads.
+
+    Client certificates are optional and checked when presented: kubelet's probes have none, so it is
+    the application that asks for one, per path (`getpeercert()` is None or a verified certificate).
+    """
+
+    def __init__(self, certificate: Path, key: Path, client_ca: Path) -> None:
+        """Raises CertificateError where the files cannot be used: only a later change may be faulty."""
+        self._certificate, self._key, self._client_ca = certificate, key, client_ca
+        self._lock = threading.Lock()
+        self._stamps = self._stamps_now()
+        self._current, self._not_after = self._build()
+        # The context handed out is only where a handshake starts, and a stale one must not be where
+        # it ends: it is never changed, and the callback replaces it every time.
+        self.context, _ = self._build()
+        self.context.sni_callback = self._choose
+
+    @property
+    def not_after(self) -> datetime:
+        """When the certificate now served expires; a metric of it is what tells of a stuck renewal."""
+        return self._not_after
+
+    def _choose(
+        self, connection: ssl.SSLObject | ssl.SSLSocket, _server_name: str | None, _context: ssl.SSLContext
+    ) -> None:
+        with self._lock:
+            stamps = self._stamps_now()
+            if stamps != self._stamps:
+                # Remembered even when the files turn out faulty: one attempt and one log line a change.
+                self._stamps = stamps
+                self._reload()
+            connection.context = self._current
+
+    def _reload(self) -> None:
+        try:
+            self._current, self._not_after = self._build()
+        except CertificateError as error:
+            log.error("certificates not reloaded, the previous ones stay in use", error=str(error))
+        else:
+            log.info("certificates reloaded", not_after=self._not_after.isoformat())
+
+    def _build(self) -> tuple[ssl.SSLContext, datetime]:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
+        context.num_tickets = 0
+        # kube-scheduler offers h2 first; our servers speak HTTP/1.1.
+        context.set_alpn_protocols(["http/1.1"])
+        try:
+            context.load_cert_chain(self._certificate, self._key, password=_no_password)
+            context.load_verify_locations(self._client_ca)
+            served = x509.load_pem_x509_certificate(self._certificate.read_bytes())
+        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+            files = ", ".join(str(p) for p in (self._certificate, self._key, self._client_ca))
+            raise CertificateError(f"certificate files cannot be used ({files}): {error}") from error
+        return context, served.not_valid_after_utc
+
+    def _stamps_now(self) -> tuple[_Stamp, ...]:
+        return tuple(_stamp(path) for path in (self._certificate, self._key, self._client_ca))
+
+
+def _stamp(path: Path) -> _Stamp:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ino, status.st_size
+
+
+def _no_password() -> str:
+    """OpenSSL would otherwise ask on the terminal and stop the server there."""
+    raise ValueError("the key is encrypted, and no password is supported")

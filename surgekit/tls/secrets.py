@@ -1,0 +1,92 @@
+"""Certificates kept in Kubernetes Secrets, in the shape cert-manager gives them.
+
+So a Deployment mounts the same Secret whoever keeps it: `tls.crt`, `tls.key` and the `ca.crt` its
+peers present certificates of. The CA's key stays in a Secret that no pod mounts.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from surgekit.kube.api_path import Resource
+from surgekit.kube.client import ApiError, Kube
+from surgekit.tls.issue import CertificateError, Change, Leaf, Pem, renew
+
+__all__ = ["ensure_secrets"]
+
+_SECRETS = Resource("v1", "secrets")
+_CERT_MANAGER = "cert-manager.io/certificate-name"
+# Two writers at once (the Job of an installation and the CronJob's run) settle within one repetition.
+_ATTEMPTS = 4
+
+
+def ensure_secrets(
+    kube: Kube, namespace: str, ca_secret: str, wanted: Sequence[Leaf], now: datetime
+) -> tuple[Change, ...]:
+    """Keep one Secret per leaf, named like it, signed by the CA kept in `ca_secret`.
+
+    Writes name the version they replace, so that of two concurrent runs one starts over and finds
+    the other's CA rather than overwriting it.
+    """
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            return _ensure_once(kube, namespace, ca_secret, wanted, now)
+        except ApiError as error:
+            if error.code != 409 or attempt == _ATTEMPTS:
+                raise
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _ensure_once(
+    kube: Kube, namespace: str, ca_secret: str, wanted: Sequence[Leaf], now: datetime
+) -> tuple[Change, ...]:
+    secrets = {name: _read(kube, namespace, name) for name in (ca_secret, *(leaf.name for leaf in wanted))}
+    stored = {leaf.name: pem for leaf in wanted if (pem := _pem(secrets[leaf.name], "tls.crt", "tls.key"))}
+    renewal = renew(_pem(secrets[ca_secret], "ca.crt", "ca.key"), stored, wanted, now)
+    # The CA first: cut short after it, the next run still finds the key its leaves need.
+    ca = renewal.ca
+    data = {"ca.crt": ca.certificates, "ca.key": ca.keys}
+    _write(kube, namespace, ca_secret, secrets[ca_secret], kind="Opaque", data=data)
+    for name, pem in renewal.leaves.items():
+        data = {"tls.crt": pem.certificates, "tls.key": pem.keys, "ca.crt": ca.certificates}
+        _write(kube, namespace, name, secrets[name], kind="kubernetes.io/tls", data=data)
+    return renewal.changes
+
+
+def _read(kube: Kube, namespace: str, name: str) -> dict[str, Any] | None:
+    try:
+        secret = kube.get(_SECRETS.path(namespace, name))
+    except ApiError as error:
+        if error.code == 404:
+            return None
+        raise
+    if owner := (secret["metadata"].get("annotations") or {}).get(_CERT_MANAGER):
+        raise CertificateError(
+            f"secret {namespace}/{name} is kept by cert-manager (certificate {owner!r}); "
+            "delete one of the two keepers"
+        )
+    return secret
+
+
+def _pem(secret: dict[str, Any] | None, certificates: str, keys: str) -> Pem | None:
+    data = (secret or {}).get("data") or {}
+    try:
+        return Pem(b64decode(data[certificates], validate=True), b64decode(data[keys], validate=True))
+    except (KeyError, Base64Error):
+        return None
+
+
+def _write(
+    kube: Kube, namespace: str, name: str, old: dict[str, Any] | None, *, kind: str, data: dict[str, bytes]
+) -> None:
+    encoded = {key: b64encode(value).decode() for key, value in data.items()}
+    if old is None:
+        metadata = {"name": name, "labels": {"app.kubernetes.io/managed-by": "surgekit-certificates"}}
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": kind, "data": encoded}
+        kube.create(_SECRETS.path(namespace), body)
+    elif old.get("data") != encoded:
+        kube.replace(_SECRETS.path(namespace, name), old | {"data": encoded})
