@@ -14,7 +14,10 @@ RUN uv pip install --python /opt/surgekit/bin/python --no-cache --compile-byteco
     --requirements pyproject.toml --constraints requirements.lock --require-hashes --only-binary :all:
 COPY README.md ./
 COPY surgekit surgekit
+COPY cluster_model cluster_model
 COPY scheduler_extender scheduler_extender
+COPY combofunc combofunc
+COPY function_gateway function_gateway
 COPY node_speed_probe node_speed_probe
 COPY cluster_autoscaler_hook cluster_autoscaler_hook
 COPY hpa_replacement hpa_replacement

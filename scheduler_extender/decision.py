@@ -8,10 +8,11 @@ out of the answer scores 0, so the answer stays ten entries long at any cluster 
 
 from __future__ import annotations
 
-from scheduler_extender.cost import PodPrices
-from scheduler_extender.model import GIB, HIGHEST_SCORE, Decision, Overrides, PodToPlace, Terms
-from scheduler_extender.node_table import Node, NodeTable
-from scheduler_extender.price_list import PriceLists, cheapest, pull_s
+from cluster_model.cost import PodPrices
+from cluster_model.model import GIB, PodToPlace
+from cluster_model.node_table import Node, NodeTable
+from cluster_model.price_list import PriceLists, cheapest, pull_s
+from scheduler_extender.model import HIGHEST_SCORE, Decision, Overrides, Terms
 from scheduler_extender.settings import Settings
 from surgekit.process.modes import Mode
 

@@ -17,12 +17,13 @@ import orjson
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from cluster_model.cluster_state import ClusterState
+from cluster_model.model import PodToPlace
+from cluster_model.node_table import NodeTable
+from cluster_model.price_list import PriceLists
 from scheduler_extender import opt_in
-from scheduler_extender.cluster_state import ClusterState
 from scheduler_extender.decision import decide
-from scheduler_extender.model import HIGHEST_SCORE, Decision, PodToPlace
-from scheduler_extender.node_table import NodeTable
-from scheduler_extender.price_list import PriceLists
+from scheduler_extender.model import HIGHEST_SCORE, Decision
 from scheduler_extender.requests import parse
 from scheduler_extender.settings import Settings
 from scheduler_extender.sources import NO_NAMESPACE, Sources

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from scheduler_extender.cost import PodPrices, price
+from cluster_model.cost import PodPrices, price
+from cluster_model.model import PodToPlace
 from surgekit.process.modes import Mode
 
-__all__ = ["GIB", "HIGHEST_SCORE", "Candidate", "Decision", "Overrides", "PodToPlace", "Terms"]
+__all__ = ["HIGHEST_SCORE", "Candidate", "Decision", "Overrides", "Terms"]
 
-GIB = float(1 << 30)
 HIGHEST_SCORE = 10  # MaxExtenderPriority in k8s.io/kube-scheduler/extender/v1
 
 
@@ -20,20 +20,6 @@ class Overrides:
 
     price_weight: float | None = None
     price_swing: float | None = None
-    concurrency: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class PodToPlace:
-    """One pod as the cost model sees it: C_p, M_p, Q_p, its containers and its images."""
-
-    uid: str
-    namespace: str
-    name: str
-    cpu_millicores: float
-    memory_bytes: float
-    containers: int
-    images: tuple[str, ...] = ()
     concurrency: float = 1.0
 
 

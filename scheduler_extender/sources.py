@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from scheduler_extender.cluster_state import ClusterState, PodFacts
-from scheduler_extender.node_table import NodeFacts, NodeTable, SpeedFacts
-from surgekit.kube.checked import checked
+from cluster_model.cluster_state import ClusterState, PodFacts
+from cluster_model.node_table import NodeFacts, NodeTable, SpeedFacts
+from cluster_model.readers import read_node, read_pod, read_speed
 from surgekit.kube.client import Kube
-from surgekit.kube.pods import Creation, creation, image_name, requests
-from surgekit.kube.quantity import parse
 from surgekit.kube.table import Seen, Table, Unreadable
 from surgekit.kube.watch import Watch
 
-__all__ = ["Namespace", "Sources", "read_node", "read_pod", "read_speed"]
+__all__ = ["Namespace", "Sources"]
 
 Json = dict[str, Any]
 Change = Callable[[], None]
@@ -152,40 +150,3 @@ class _Namespaces(Table[Namespace]):
 
     def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
         self._namespaces.pop(obj.name, None)
-
-
-@checked
-def read_node(obj: Json) -> NodeFacts:
-    status = obj.get("status") or {}
-    allocatable = status.get("allocatable") or {}
-    images = frozenset(
-        image_name(n) for i in status.get("images") or () for n in i.get("names") or () if isinstance(n, str)
-    )
-    cpu, memory = parse(allocatable.get("cpu", 0)) * 1000.0, parse(allocatable.get("memory", 0))
-    return NodeFacts(obj["metadata"]["name"], cpu, memory, images)
-
-
-@checked
-def read_pod(obj: Json) -> PodFacts | None:
-    """None: it is finished and holds nothing."""
-    stage = creation(obj)
-    if stage is Creation.FINISHED:
-        return None
-    cpu, memory = requests(obj)
-    return PodFacts(obj["metadata"]["uid"], obj["spec"]["nodeName"], cpu, memory, stage is Creation.CREATING)
-
-
-@checked
-def read_speed(obj: Json) -> SpeedFacts | None:
-    """None: nothing was measured yet."""
-    status = obj.get("status") or {}
-    tau = status.get("tauCreateSeconds")
-    if not isinstance(tau, int | float) or not 0 < tau < 1e5:
-        return None
-    pulls = {
-        image_name(p["image"]): float(p["seconds"])
-        for p in status.get("imagePulls") or ()
-        if isinstance(p.get("seconds"), int | float) and isinstance(p.get("image"), str)
-        if 0 <= p["seconds"] < 1e5
-    }
-    return SpeedFacts(obj["metadata"]["name"], float(tau), pulls)

@@ -69,11 +69,11 @@ def _expected() -> tuple[type[Exception], ...]:
     """Errors whose message is for the user; everything else is a bug and shows its traceback."""
     # Imported only when something went wrong.
     from cluster_autoscaler_hook.model import InfeasibleProblem, InvalidProblem
+    from combofunc.explanation import NothingToExplain as NoComboFunc
     from hpa_replacement.adapter.registration import AnothersApi
     from hpa_replacement.explanation import NothingToExplain
     from hpa_replacement.policy import PolicyError
     from kwok.errors import LabError
-    from scheduler_extender.combofunc.explanation import NothingToExplain as NoComboFunc
     from surgekit.cli.custom_object import NotThere
     from surgekit.kube.api_path import InvalidPath
     from surgekit.kube.client import ApiError, KubeUnreachable

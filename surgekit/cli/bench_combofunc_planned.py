@@ -6,11 +6,11 @@ import math
 import time
 from dataclasses import replace
 
+from combofunc.planner.model import Container, Node, Size, Weights
+from combofunc.planner.planning import plan
+from combofunc.planner.warm import plan_keeping_warm
 from kwok.combofunc import model as lab
 from kwok.combofunc.workload import Function
-from scheduler_extender.planner.model import Container, Node, Size, Weights
-from scheduler_extender.planner.planning import plan
-from scheduler_extender.planner.warm import plan_keeping_warm
 
 __all__ = ["Planned", "planned"]
 

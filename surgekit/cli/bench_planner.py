@@ -13,9 +13,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from scheduler_extender.planner import exact, greedy, planning
-from scheduler_extender.planner.model import Container, Plan
-from scheduler_extender.planner.random_problems import (
+from combofunc.planner import exact, greedy, planning
+from combofunc.planner.model import Container, Plan
+from combofunc.planner.random_problems import (
     KINDS,
     RandomProblem,
     beside,
@@ -24,7 +24,7 @@ from scheduler_extender.planner.random_problems import (
     grid_sizes,
     small_problems,
 )
-from scheduler_extender.planner.verifier import violations
+from combofunc.planner.verifier import violations
 
 __all__ = ["run", "tables"]
 

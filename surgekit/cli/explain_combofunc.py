@@ -9,8 +9,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from scheduler_extender.combofunc import spec
-from scheduler_extender.combofunc.explanation import Explanation, explain
+from combofunc.explanation import Explanation, explain
+from combofunc.reconcile import spec
 from surgekit.cli.custom_object import COMBO_FUNC, find
 from surgekit.cli.json_file import write_json
 from surgekit.kube.api_path import Resource

@@ -117,8 +117,8 @@ def adapter(
 @app.command()
 def combofunc(settings: SettingsFile = None, kubeconfig: Kubeconfig = None) -> None:
     """Carry out ComboFuncs and InPlaceDeployments (ComboFunc)."""
-    from scheduler_extender.combofunc.controller import run
-    from scheduler_extender.combofunc.settings import Settings
+    from combofunc.controller import run
+    from combofunc.settings import Settings
 
     run(load(Settings, settings), _has_cluster(kubeconfig))
 
@@ -132,9 +132,9 @@ def load_balancer(
     ] = False,
 ) -> None:
     """Tell the HAProxy beside it of ComboFuncs' pods and what each can take."""
-    from scheduler_extender.load_balancer.configuration import write
-    from scheduler_extender.load_balancer.controller import run
-    from scheduler_extender.load_balancer.settings import Settings
+    from function_gateway.configuration import write
+    from function_gateway.controller import run
+    from function_gateway.settings import Settings
 
     loaded = load(Settings, settings)
     if write_configuration:

@@ -1,0 +1,1 @@
+"""Runs a part as a process: ports, health, settings, logs."""

@@ -1,0 +1,1 @@
+"""Asks Prometheus, within a namespace and a time limit."""

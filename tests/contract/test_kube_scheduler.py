@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from scheduler_extender.node_table import NodeFacts
+from cluster_model.node_table import NodeFacts
 from scheduler_extender.requests import parse
 from scheduler_extender.server import Application
 from surgekit.kube.pods import images, requests

@@ -11,13 +11,13 @@ import pytest
 import typer
 import yaml
 
+import combofunc.controller
+import combofunc.settings
 import hpa_replacement.adapter.settings
 import hpa_replacement.controller
 import hpa_replacement.settings
 import node_speed_probe.controller
 import node_speed_probe.settings
-import scheduler_extender.combofunc.controller
-import scheduler_extender.combofunc.settings
 import scheduler_extender.settings
 from surgekit.cli import app
 from surgekit.process.settings import describe, load
@@ -28,7 +28,7 @@ SETTINGS: dict[str, type[Any]] = {
     "extender": scheduler_extender.settings.Settings,
     "probe": node_speed_probe.settings.Settings,
     "kneescale": hpa_replacement.settings.Settings,
-    "combofunc": scheduler_extender.combofunc.settings.Settings,
+    "combofunc": combofunc.settings.Settings,
     "adapter": hpa_replacement.adapter.settings.Settings,
 }
 
@@ -102,7 +102,7 @@ def test_the_command_line_takes_the_arguments_of_the_pods(file: str) -> None:
     [
         ("probe", node_speed_probe.controller.LEASE_NAME),
         ("kneescale", hpa_replacement.controller.LEASE_NAME),
-        ("combofunc", scheduler_extender.combofunc.controller.LEASE_NAME),
+        ("combofunc", combofunc.controller.LEASE_NAME),
     ],
 )
 def test_the_role_of_a_controller_names_its_lease(part: str, lease: str) -> None:

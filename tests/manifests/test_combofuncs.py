@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-import scheduler_extender.combofunc.spec as combofunc_spec
-import scheduler_extender.in_place_deployment.spec as deployment_spec
+import combofunc.in_place_deployment.spec as deployment_spec
+import combofunc.reconcile.spec as combofunc_spec
+from combofunc.in_place_deployment.status import Counts, status_of
 from kwok.lab import Lab
-from scheduler_extender.in_place_deployment.status import Counts, status_of
 from surgekit.kube.client import ApiError
 from surgekit.kube.conditions import differs
+from tests.combofunc import test_spec as functions
+from tests.combofunc import test_status as function_status
+from tests.combofunc.in_place_deployment import test_spec as deployments
 from tests.manifests.installed_cluster import MANIFESTS, until
-from tests.scheduler_extender.combofunc import test_spec as functions
-from tests.scheduler_extender.combofunc import test_status as function_status
-from tests.scheduler_extender.in_place_deployment import test_spec as deployments
 
 pytestmark = pytest.mark.lab
 COMBOFUNCS = "/apis/surgekit.dev/v1alpha1/namespaces/default/combofuncs"

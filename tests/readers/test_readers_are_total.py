@@ -18,6 +18,21 @@ from hypothesis import strategies as st
 
 from cluster_autoscaler_hook.karpenter.settings import Settings as HookSettings
 from cluster_autoscaler_hook.karpenter.sources import ClusterSource as KarpenterSource
+from cluster_model.cluster_state import ClusterState
+from cluster_model.node_table import NodeTable
+from combofunc.in_place_deployment.deployments import InPlaceDeployments
+from combofunc.in_place_deployment.spec import read as read_deployment
+from combofunc.metrics import ComboFuncMetrics
+from combofunc.pods.cluster import Cluster
+from combofunc.pods.loop import Loop
+from combofunc.pods.pod_table import PodTable
+from combofunc.pods.spec_fields import SpecError
+from combofunc.reconcile.reconciler import ComboFuncs
+from combofunc.reconcile.spec import read as read_combofunc
+from combofunc.settings import Settings as ComboFuncSettings
+from combofunc.sources import Sources as ComboFuncSources
+from function_gateway.controller import Controller as Balancer
+from function_gateway.settings import Settings as BalancerSettings
 from hpa_replacement.adapter.authentication import FrontProxy
 from hpa_replacement.adapter.table import Policies
 from hpa_replacement.knative.loop import PodAutoscalerLoop
@@ -31,31 +46,15 @@ from hpa_replacement.sources import ClusterSource
 from node_speed_probe.ledger import Ledger
 from node_speed_probe.settings import Settings as ProbeSettings
 from node_speed_probe.sources import _Events, _Nodes, _Pods
-from scheduler_extender.cluster_state import ClusterState
-from scheduler_extender.combofunc.functions import ComboFuncs
-from scheduler_extender.combofunc.metrics import ComboFuncMetrics
-from scheduler_extender.combofunc.settings import Settings as ComboFuncSettings
-from scheduler_extender.combofunc.sources import Sources as ComboFuncSources
-from scheduler_extender.combofunc.spec import read as read_combofunc
-from scheduler_extender.function_pods.cluster import Cluster
-from scheduler_extender.function_pods.loop import Loop
-from scheduler_extender.function_pods.pod_table import PodTable
-from scheduler_extender.in_place_deployment.deployments import InPlaceDeployments
-from scheduler_extender.in_place_deployment.spec import read as read_deployment
-from scheduler_extender.load_balancer.controller import Controller as Balancer
-from scheduler_extender.load_balancer.settings import Settings as BalancerSettings
-from scheduler_extender.node_table import NodeTable
 from scheduler_extender.sources import Sources as ExtenderSources
-from scheduler_extender.sources import read_node, read_pod, read_speed
-from scheduler_extender.spec_fields import SpecError
 from surgekit.kube.client import Kube
 from surgekit.kube.scale_target import ScaleTarget
 from surgekit.kube.table import Table, Unreadable
 from surgekit.kube.watch import Consumer
+from tests.combofunc.immediate_desk import AtOnce as DeskAtOnce
+from tests.combofunc.immediate_desk import Told
 from tests.readers import hostile_objects as objects
 from tests.readers.hostile_objects import Json, spoilt
-from tests.scheduler_extender.combofunc.immediate_desk import AtOnce as DeskAtOnce
-from tests.scheduler_extender.combofunc.immediate_desk import Told
 
 # The same objects every time: what is not found here is no newcomer's red test. SURGEKIT_FUZZ_EXAMPLES=500
 # tries more of them. Not shrunk: what a spoilt object breaks is plain from the traceback.
@@ -170,7 +169,7 @@ class AtOnce(Loop):
 
 class Functions:
     def __init__(self) -> None:
-        self.cluster = Cluster(1.0, 0.1, 2.0, 120.0, read_node, read_pod, read_speed)
+        self.cluster = Cluster(1.0, 0.1, 2.0, 120.0)
         self.pods = PodTable()
         self.functions = ComboFuncs(
             self.cluster, self.pods, ComboFuncSettings(), ComboFuncMetrics(lambda: True), DeskAtOnce(),

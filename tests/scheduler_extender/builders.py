@@ -7,10 +7,10 @@ from typing import Any
 
 import orjson
 
-from scheduler_extender.cluster_state import ClusterState, PodFacts
+from cluster_model.cluster_state import ClusterState, PodFacts
+from cluster_model.model import PodToPlace
+from cluster_model.node_table import NodeFacts, NodeTable
 from scheduler_extender.extender import Extender
-from scheduler_extender.model import PodToPlace
-from scheduler_extender.node_table import NodeFacts, NodeTable
 from scheduler_extender.settings import Settings
 
 GIB = float(1 << 30)

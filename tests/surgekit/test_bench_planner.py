@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from scheduler_extender.planner.random_problems import KINDS
+from combofunc.planner.random_problems import KINDS
 from surgekit.cli import bench_planner
 from surgekit.cli.bench import app
 

@@ -21,32 +21,31 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kubernetes import client
 
+from combofunc import settings as combofunc_settings
+from combofunc.in_place_deployment.deployments import InPlaceDeployments
+from combofunc.metrics import ComboFuncMetrics
+from combofunc.pods.actuator import carry_out
+from combofunc.pods.cluster import Cluster
+from combofunc.pods.loop import Work
+from combofunc.pods.pod_table import PodTable
+from combofunc.reconcile.reconciler import ComboFuncs
 from hpa_replacement.knative.pod_autoscaler_status import Observed
 from hpa_replacement.knative.reconciliation import Create, Patch, plan
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.rounds import Rounds
 from hpa_replacement.settings import Settings
 from hpa_replacement.sources import ClusterSource
-from scheduler_extender.combofunc import settings as combofunc_settings
-from scheduler_extender.combofunc.functions import ComboFuncs
-from scheduler_extender.combofunc.metrics import ComboFuncMetrics
-from scheduler_extender.function_pods.actuator import carry_out
-from scheduler_extender.function_pods.cluster import Cluster
-from scheduler_extender.function_pods.loop import Work
-from scheduler_extender.function_pods.pod_table import PodTable
-from scheduler_extender.in_place_deployment.deployments import InPlaceDeployments
-from scheduler_extender.sources import read_node, read_pod, read_speed
 from surgekit.kube.api_path import InvalidPath
 from surgekit.kube.client import Kube
 from surgekit.kube.events import Events
 from surgekit.kube.scale import NotScalable, Scales
 from surgekit.prometheus.client import Labels
+from tests.combofunc.function_in_world import combofunc
+from tests.combofunc.immediate_desk import AtOnce, Told
+from tests.combofunc.in_place_deployment.test_rollout import spec_of
+from tests.combofunc.pods.world import node
 from tests.hpa_replacement import builders
 from tests.hpa_replacement.knative.builders import pod_autoscaler
-from tests.scheduler_extender.combofunc.function_in_world import combofunc
-from tests.scheduler_extender.combofunc.immediate_desk import AtOnce, Told
-from tests.scheduler_extender.function_pods.world import node
-from tests.scheduler_extender.in_place_deployment.test_rollout import spec_of
 
 Json = dict[str, Any]
 OWN = "shop"
@@ -156,7 +155,7 @@ def _carried_out(kube: Kube, work: Work | None) -> None:
 
 def combo_func(obj: Json) -> ApiServer:
     kube, server = recording()
-    cluster = Cluster(1.0, 0.1, 2.0, 120.0, read_node, read_pod, read_speed)
+    cluster = Cluster(1.0, 0.1, 2.0, 120.0)
     cluster.put_node(node("node-0"))
     functions = ComboFuncs(
         cluster, PodTable(), combofunc_settings.Settings(),

@@ -1,0 +1,6 @@
+"""Target concurrency of functions, from Prometheus (ComboFunc, section 5.1: the Metrics Collector)."""
+
+from combofunc.collector.reading import targets
+from combofunc.collector.target import Asked, Target
+
+__all__ = ["Asked", "Target", "targets"]

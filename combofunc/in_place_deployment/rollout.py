@@ -1,0 +1,195 @@
+"""What to do next with the pods of an InPlaceDeployment (fig. 11). Pure.
+
+Pods that differ from the template in cpu and memory alone are resized, all at once: a resize takes nothing
+away. Memory in use is not: such a pod keeps it, and is resized in cpu alone. All others are replaced within
+maxSurge and maxUnavailable, as are pods whose node can never hold the new size, and, one at a time, those
+that waited for its room too long.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from combofunc.in_place_deployment.spec import InPlaceDeployment
+from combofunc.in_place_deployment.status import Counts
+from combofunc.pods.actions import Action, Create, Delete, Resize, Undrain
+from combofunc.pods.assignment import new_name
+from combofunc.pods.leaving import leave, left_s
+from combofunc.pods.memory_in_use import attainable, keeps_memory
+from combofunc.pods.pod import FunctionPod, Resizing
+from combofunc.pods.resources import Resources, amounts_of, includes
+from combofunc.pods.steps import Steps
+
+__all__ = ["counts", "keeping_memory", "next_steps", "overdue"]
+
+Json = dict[str, Any]
+_WAITING = (Resizing.DEFERRED, Resizing.FAILING)
+
+
+def next_steps(
+    deployment: InPlaceDeployment,
+    pods: Sequence[FunctionPod],
+    replaced: Collection[str],
+    make: Callable[[str], Json],
+    now_s: float,
+    least_memory: Mapping[str, float] = MappingProxyType({}),
+) -> Steps:
+    """`pods`: all it owns. `replaced`: uids of those that cannot be resized as the template says. `make`: the
+    body of a pod of that name. `least_memory`: bytes by pod's uid that it is not asked to go below."""
+
+    def wanted(pod: FunctionPod) -> Resources:
+        return attainable(pod, of_template, least_memory.get(pod.uid, 0.0))
+
+    of_template = wanted_resources(deployment)
+    actions: list[Action] = [
+        Delete(pod.name, pod.uid, "it has ended") for pod in pods if pod.finished and not pod.deleting
+    ]
+    live = [pod for pod in pods if pod.live]
+    good = [pod for pod in live if pod.uid not in replaced and _is_good(deployment, pod, wanted(pod))]
+    actions += [
+        Resize(pod.name, pod.uid, wanted(pod))
+        for pod in good
+        if pod.has is not None and not includes(pod.asked, wanted(pod))
+    ]
+    staying, surplus = _staying(good, deployment.replicas)
+    actions += [Undrain(pod.name, pod.uid) for pod in staying if pod.draining_since_s is not None]
+    old = [pod for pod in live if pod not in good]
+    actions += _creations(deployment, pods, staying, old, make)
+    going = [*surplus, *_to_replace(deployment, live, staying, surplus, old)]
+    actions += [a for p in going if (a := leave(p, deployment.drain_s, now_s, "it is not wanted any more"))]
+    waits_s = [left_s(pod, deployment.drain_s, now_s) for pod in going]
+    waits_s += [1.0 for pod in live if pod.resizing in _WAITING]  # it becomes overdue with time
+    waiting = {
+        "to be created": deployment.replicas - len(staying),
+        "to find a node": sum(pod.unschedulable_since_s is not None for pod in staying),
+        "to become Ready": sum(not p.ready and p.unschedulable_since_s is None for p in staying),
+        "to be resized": sum(pod.has is not None and not pod.is_as(wanted(pod)) for pod in staying),
+        "to be replaced": sum(pod.draining_since_s is None for pod in old),
+        "to go": len(surplus) + sum(pod.draining_since_s is not None for pod in old),
+    }
+    words = ", ".join(f"{count} {what}" for what, count in waiting.items() if count)
+    return Steps(tuple(actions), words, min(waits_s, default=math.inf))
+
+
+def overdue(
+    deployment: InPlaceDeployment, pods: Sequence[FunctionPod], last: str, deferred_before_s: float
+) -> str:
+    """The uid of the pod to be replaced because its resize waits for room since before then; empty: none.
+
+    One at a time: what it leaves may be the room that others wait for. So the next is chosen only when all
+    serve and the newest is as old as that. `last` is what was said before, so that it stays the same one.
+    """
+    wanted = wanted_resources(deployment)
+    waiting = [
+        pod
+        for pod in pods
+        if pod.live and pod.resizing in _WAITING and includes(pod.asked, wanted)
+        if pod.resizing_since_s < deferred_before_s
+    ]
+    if not waiting:
+        return ""
+    first = min(
+        waiting, key=lambda p: (p.uid != last, p.draining_since_s is None, p.resizing_since_s, p.name)
+    )
+    begun = first.uid == last or first.draining_since_s is not None
+    if not begun and any(not pod.serves or pod.created_s >= deferred_before_s for pod in pods):
+        return ""
+    return first.uid
+
+
+def counts(
+    deployment: InPlaceDeployment,
+    pods: Sequence[FunctionPod],
+    replaced: str = "",
+    least_memory: Mapping[str, float] = MappingProxyType({}),
+) -> Counts:
+    """`replaced`: what `overdue` says."""
+    wanted = wanted_resources(deployment)
+    there = [pod for pod in pods if pod.live and pod.draining_since_s is None]
+    over = (Resizing.NONE, Resizing.MEMORY_IN_USE)
+    resizing = [pod.resizing for pod in pods if pod.live and pod.resizing not in over]
+    return Counts(
+        replicas=len(there),
+        ready=sum(pod.ready for pod in there),
+        updated=sum(pod.template == deployment.template_hash and pod.is_as(wanted) for pod in there),
+        resizing=len(resizing),
+        deferred=resizing.count(Resizing.DEFERRED) + resizing.count(Resizing.FAILING),
+        infeasible=resizing.count(Resizing.INFEASIBLE),
+        overdue=sum(pod.uid == replaced for pod in pods if pod.live),
+        keeping=len(keeping_memory(deployment, there, least_memory)),
+    )
+
+
+def keeping_memory(
+    deployment: InPlaceDeployment, pods: Sequence[FunctionPod], least_memory: Mapping[str, float]
+) -> list[str]:
+    """Names of pods that use more memory than the template gives, and keep it."""
+    wanted = wanted_resources(deployment)
+    return [
+        pod.name
+        for pod in pods
+        if pod.template == deployment.template_hash
+        if keeps_memory(pod, wanted, least_memory.get(pod.uid, 0.0))
+    ]
+
+
+def wanted_resources(deployment: InPlaceDeployment) -> Resources:
+    return {name: of for name, of in amounts_of(deployment.template["spec"]["containers"]).items() if of}
+
+
+def _is_good(deployment: InPlaceDeployment, pod: FunctionPod, wanted: Resources) -> bool:
+    """Whether it is what the template says, or can become it where it is."""
+    if pod.template != deployment.template_hash:
+        return False
+    asked = includes(pod.asked, wanted)
+    if pod.resizing is Resizing.INFEASIBLE and asked:
+        return False
+    # One that has no node yet is not resized but made anew.
+    return asked or bool(pod.node)
+
+
+def _staying(good: Sequence[FunctionPod], replicas: int) -> tuple[list[FunctionPod], list[FunctionPod]]:
+    """The best that are wanted, and the rest."""
+    ordered = sorted(
+        good,
+        key=lambda p: (p.draining_since_s is not None, not p.ready, not p.node, p.created_s, p.name),
+    )
+    return ordered[:replicas], ordered[replicas:]
+
+
+def _creations(
+    deployment: InPlaceDeployment,
+    pods: Sequence[FunctionPod],
+    staying: Sequence[FunctionPod],
+    old: Sequence[FunctionPod],
+    make: Callable[[str], Json],
+) -> list[Action]:
+    missing = deployment.replicas - len(staying)
+    kept = sum(pod.draining_since_s is None for pod in old)
+    room = deployment.replicas + deployment.max_surge - len(staying) - kept
+    there = ",".join(sorted(pod.name for pod in pods))
+    names = (
+        new_name(deployment.name, deployment.uid, deployment.template_hash, there, str(i))
+        for i in range(max(min(missing, room), 0))
+    )
+    return [Create(name, make(name)) for name in names]
+
+
+def _to_replace(
+    deployment: InPlaceDeployment,
+    live: Sequence[FunctionPod],
+    staying: Sequence[FunctionPod],
+    surplus: Sequence[FunctionPod],
+    old: Sequence[FunctionPod],
+) -> list[FunctionPod]:
+    """Old pods that may go now: those that do not serve, and of the others as many as may be missing."""
+    going = [pod for pod in old if not pod.serves]
+    serving = sum(pod.serves for pod in live) - sum(pod.serves for pod in surplus)
+    spare = serving - (deployment.replicas - deployment.max_unavailable)
+    rest = sorted((pod for pod in old if pod.serves), key=lambda p: (p.created_s, p.name))
+    if len(staying) >= deployment.replicas and all(pod.serves for pod in staying):
+        return going + rest
+    return going + rest[: max(spare, 0)]

@@ -1,0 +1,100 @@
+"""What an InPlaceDeployment's status says. Each function gives a merge patch's `status`, or a part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from combofunc.in_place_deployment.spec import InPlaceDeployment, SpecError
+from surgekit.kube.conditions import Condition, conditions
+
+__all__ = ["REASONS", "Counts", "invalid_status", "status_of"]
+
+Json = dict[str, Any]
+# By condition; the CRD explains them to users.
+REASONS: Mapping[str, tuple[str, ...]] = {
+    "Valid": ("Valid", "InvalidSpec"),
+    "Ready": ("Ready", "Rolling", "Progressing", "Failing", "Paused", "InvalidSpec"),
+    "Resized": ("Resized", "Resizing", "Deferred", "MemoryInUse", "Replacing", "InvalidSpec"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Pods that are not on their way out; of resizes also theirs."""
+
+    replicas: int
+    ready: int
+    updated: int  # as the template says, in image and in resources
+    resizing: int = 0  # resizes that are not over; the others are among them
+    deferred: int = 0  # that wait for room on their node
+    infeasible: int = 0  # that can never fit their node: these pods are replaced
+    overdue: int = 0  # deferred for too long: this pod is replaced
+    keeping: int = 0  # that keep memory the template does not give, because they use it; not resizing
+
+
+def status_of(
+    deployment: InPlaceDeployment, before: Json, pods: Counts, waiting: str, failure: str, now_s: float
+) -> Json:
+    """`waiting`: what is still to come. `failure`: what the API server refused. Empty when nothing."""
+    said = (
+        Condition("Valid", True, "Valid", "the spec can be carried out"),
+        _ready(deployment, pods, waiting, failure),
+        _resized(pods),
+    )
+    return {
+        "observedGeneration": deployment.generation,
+        "selector": deployment.selector,
+        "replicas": pods.replicas,
+        "readyReplicas": pods.ready,
+        "updatedReplicas": pods.updated,
+        "resizingReplicas": pods.resizing,
+        "conditions": conditions(before, said, deployment.generation, now_s),
+    }
+
+
+def invalid_status(obj: Json, error: SpecError, now_s: float) -> Json:
+    """For a spec that cannot be read: all else in the status stays, as the pods do."""
+    said = [Condition(type_, False, "InvalidSpec", f"{error}; pods stay as they are") for type_ in REASONS]
+    generation = obj["metadata"].get("generation", 0)
+    return {
+        "observedGeneration": generation,
+        "conditions": conditions(obj.get("status") or {}, said, generation, now_s),
+    }
+
+
+def _ready(deployment: InPlaceDeployment, pods: Counts, waiting: str, failure: str) -> Condition:
+    wanted = deployment.replicas
+    summary = f"{pods.ready} of {wanted} ready, {pods.updated} as the template says"
+    enough = pods.ready >= wanted
+    if failure:
+        return Condition("Ready", enough, "Failing", f"{summary}; {failure}")
+    if deployment.paused:
+        return Condition("Ready", enough, "Paused", f"{summary}; spec.paused is true, pods stay as they are")
+    summary = "; ".join(filter(None, (summary, waiting)))
+    if not enough:
+        return Condition("Ready", False, "Progressing", summary)
+    settled = pods.updated + pods.keeping == pods.replicas == wanted
+    return Condition("Ready", True, "Ready" if settled else "Rolling", summary)
+
+
+def _resized(pods: Counts) -> Condition:
+    said = {
+        "Replacing": {
+            "can never have the new size on their node and are replaced": pods.infeasible,
+            "waited too long for room on its node and is replaced": pods.overdue,
+        },
+        "Deferred": {
+            "wait for room on their node, which the kubelet tries again": pods.deferred - pods.overdue
+        },
+        "MemoryInUse": {
+            "keep their memory, more is in use than the template gives (cpu is as it says)": pods.keeping
+        },
+        "Resizing": {"are being resized": pods.resizing - pods.deferred - pods.infeasible},
+    }
+    reason = next((reason for reason, counts in said.items() if any(counts.values())), "")
+    if not reason:
+        return Condition("Resized", True, "Resized", "no resize is under way")
+    words = [f"{count} {what}" for counts in said.values() for what, count in counts.items() if count]
+    return Condition("Resized", False, reason, ", ".join(words))

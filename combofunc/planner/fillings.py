@@ -1,0 +1,109 @@
+"""Which combinations of sizes are worth putting on a node, for all nodes at once.
+
+What a set of new (created or resized) containers costs on a node depends on four numbers only: how many they
+are, their cpu, their memory, their concurrency. A set that has another beside it with no more containers, cpu
+and memory for the same concurrency is the best one nowhere, and neither is any larger set made from it. So
+sets grow one container at a time, and only those without a better one are grown further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from combofunc.planner.dominance import beats
+from combofunc.planner.model import Size
+from combofunc.planner.problem import Floats, Whole
+from combofunc.planner.work import Work
+
+__all__ = ["Fillings", "fillings", "undominated"]
+
+# Sets of one number of containers that are kept. More than this come together only where sizes are
+# unrelated in cpu, memory and concurrency; the leanest are kept then, and the answer may not be the best.
+_SETS_KEPT = 400
+# How often each number is touched: sums, comparisons, two sorts.
+_PASSES = 30
+# Above any node's memory in bytes, and 2**17 times it is still a 64-bit number.
+_MEMORY_STEP = 2**45
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fillings:
+    """In order of concurrency; the first is the empty one."""
+
+    count: Whole
+    concurrency: Whole  # no more than the target
+    cpu: Floats
+    memory: Floats
+    without_last: Whole  # the filling this one was grown from
+    last: Whole  # and the size that was added
+
+    def sizes(self, filling: int) -> list[int]:
+        """Indices of sizes, in order."""
+        found = []
+        while self.count[filling]:
+            found.append(int(self.last[filling]))
+            filling = int(self.without_last[filling])
+        return sorted(found)
+
+
+def undominated(sizes: Sequence[Size]) -> list[int]:
+    """The sizes that are worth creating: no other has as much concurrency for no more cpu and memory."""
+    costs = np.array([(-s.concurrency, s.cpu_millicores, s.memory_bytes) for s in sizes])
+    return np.flatnonzero(~beats(costs).any(axis=0)).tolist()
+
+
+def fillings(
+    sizes: Sequence[Size], depth: int, target: int, cpu_millicores: int, memory_bytes: int, work: Work
+) -> Fillings:
+    """Up to `depth` containers, up to so much cpu and memory. Past the target, concurrency has no use."""
+    chosen = np.array(undominated(sizes), dtype=np.int64)
+    added = np.array([(s.concurrency, s.cpu_millicores, s.memory_bytes) for s in sizes], dtype=np.int64)
+    added = added[chosen].T[:, None, :]
+    found = np.zeros((3, 1), dtype=np.int64)  # concurrency, cpu, memory
+    without_last, last = [np.zeros(1, dtype=np.int64)], [np.zeros(1, dtype=np.int64)]
+    first = 0  # of the sets that are grown next
+    for _ in range(depth):
+        work.spend(_PASSES * (found.shape[1] + (found.shape[1] - first) * len(chosen)))
+        # One that has reached the target is grown in vain: the same concurrency for more is beaten.
+        grown = (found[:, first:, None] + added).reshape(3, -1)
+        np.minimum(grown[0], target, out=grown[0])
+        fits = np.flatnonzero((grown[1] <= cpu_millicores) & (grown[2] <= memory_bytes))
+        fits = fits[_worthwhile(found, grown.take(fits, axis=1), cpu_millicores, memory_bytes)]
+        if not len(fits):
+            break
+        without_last.append(first + fits // len(chosen))
+        last.append(chosen[fits % len(chosen)])
+        first = found.shape[1]
+        found = np.concatenate([found, grown.take(fits, axis=1)], axis=1)
+    count = np.repeat(np.arange(len(last)), [len(of_count) for of_count in last])
+    order = np.argsort(found[0], kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    cpu, memory = found[1:, order].astype(float)
+    grown_from, added_last = np.concatenate(without_last)[order], np.concatenate(last)[order]
+    return Fillings(count[order], found[0, order], cpu, memory, place[grown_from], added_last)
+
+
+def _worthwhile(found: Whole, grown: Whole, cpu_millicores: int, memory_bytes: int) -> Whole:
+    """Which of `grown` are beaten neither by a smaller set nor among themselves."""
+    both = np.concatenate([found, grown], axis=1)
+    order = np.lexsort(both[::-1])
+    concurrency, _, memory = both.take(order, axis=1)
+    group = np.cumsum(concurrency[1:] != concurrency[:-1])
+    # Within a group cpu rises, so a set is beaten unless its memory is a new low. The step puts every group
+    # below the one before it, so that the lows can run on over all groups.
+    memory[1:] -= group * _MEMORY_STEP
+    unbeaten = order[1:][memory[1:] < np.minimum.accumulate(memory)[:-1]]  # the first is the empty set
+    stays: Whole = np.sort(unbeaten[unbeaten >= found.shape[1]]) - found.shape[1]
+    if len(stays) <= _SETS_KEPT:
+        return stays
+    # The leanest of every concurrency, then the second leanest, and so on.
+    concurrency, cpu, memory = grown[:, stays]
+    weight = cpu / max(cpu_millicores, 1) + memory / max(memory_bytes, 1)
+    order = np.lexsort((weight, concurrency))
+    rank = np.arange(len(order)) - np.searchsorted(concurrency[order], concurrency[order])
+    leanest: Whole = stays[np.sort(order[np.lexsort((weight[order], rank))[:_SETS_KEPT]])]
+    return leanest

@@ -1,0 +1,122 @@
+"""What each node can give, and at what cost: f_n(q), the least cost of concurrency q on node n.
+
+A node's side of a plan is a set of its containers that are kept and a filling of new ones. New ones are had
+by resizing those that are not kept (tau_u each), as long as there are any, or by creating (eq. 6); whichever
+is cheaper. A row here is a node with one set of kept containers; all rows are priced with all fillings at
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from combofunc.planner.fillings import Fillings
+from combofunc.planner.kept_rows import KeptRows
+from combofunc.planner.problem import Floats, Problem, Whole
+from combofunc.planner.work import Work
+
+__all__ = ["NodeOptions", "node_options"]
+
+# Numbers in one array: a few of them stay within a core's cache.
+_BLOCK = 32_000
+# How often each of them is touched.
+_PASSES = 10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeOptions:
+    problem: Problem
+    fillings: Fillings
+    nodes: Sequence[int]
+    rows: KeptRows
+    scaling_s: Floats  # the sum of S_np, by number of new containers and row
+    steps: Whole  # the fillings' concurrencies
+    reached: Whole  # q, by step and row
+    least: Floats  # the least cost of each step, by step and row
+    cost: Floats  # f_n(q), by position in `nodes` and q; q = target stands for all above as well
+
+    def pick(self, concurrency: Whole) -> list[tuple[int, list[int], list[int], int]]:
+        """For a chosen q of each node: node, containers kept, sizes added, how many of those are created."""
+        rows, fillings, own = self.rows, self.fillings, self.problem.own
+        wanted = self.cost[np.arange(len(self.nodes)), concurrency][rows.node]
+        row, step = np.nonzero(((self.least == wanted) & (self.reached == concurrency[rows.node])).T)
+        first = np.searchsorted(rows.node[row], np.arange(len(self.nodes)))
+        row, step = row[first], step[first]
+        costs = _priced(self.problem, rows, row, fillings, self.scaling_s)
+        costs[fillings.concurrency[:, None] != self.steps[step]] = np.inf
+        filling = np.argmin(costs, axis=0)
+        spare, pods_left = rows.spare[row], rows.pods_left[row]
+        created = _created(self.problem, rows.at[row], spare, pods_left, fillings.count[filling])
+        return [
+            (at, rows.kept(i), fillings.sizes(filled), int(new))
+            for at, i, filled, new in zip(
+                rows.at[row].tolist(), row.tolist(), filling.tolist(), created, strict=True
+            )
+            if filled or at in own
+        ]
+
+
+def node_options(
+    problem: Problem, fillings: Fillings, nodes: Sequence[int], rows: KeptRows, work: Work
+) -> NodeOptions:
+    width = min(problem.target, int(rows.concurrency.max(initial=0) + fillings.concurrency.max())) + 1
+    steps = np.flatnonzero(np.bincount(fillings.concurrency))
+    starts = np.searchsorted(fillings.concurrency, steps)
+    scaling_s = _scaling_s(problem, rows, np.arange(int(fillings.count.max()) + 1)[:, None])
+    work.spend(len(rows.node) * (_PASSES * len(fillings.count) + 4 * width))
+    height = max(_BLOCK // len(fillings.count), 1)
+    least = np.concatenate(
+        [
+            np.minimum.reduceat(
+                _priced(problem, rows, slice(start, start + height), fillings, scaling_s), starts, axis=0
+            )
+            for start in range(0, len(rows.node), height)
+        ],
+        axis=1,
+    )
+    reached = np.minimum(steps[:, None] + rows.concurrency, width - 1)
+    by_row = np.full((width, len(rows.node)), np.inf)
+    by_row[reached, np.arange(len(rows.node))] = least
+    by_row[-1] = np.where(reached == width - 1, least, np.inf).min(axis=0)  # several steps may reach it
+    cost = np.minimum.reduceat(by_row, rows.starts, axis=1).T
+    f = np.ascontiguousarray(cost)
+    return NodeOptions(problem, fillings, nodes, rows, scaling_s, steps, reached, least, f)
+
+
+def _priced(
+    problem: Problem, rows: KeptRows, some: slice | Whole, fillings: Fillings, scaling_s: Floats
+) -> Floats:
+    """S + lambda * B by filling and row; infinite where it does not fit."""
+    at = rows.at[some]
+    costs: Floats = scaling_s[:, some][fillings.count]
+    costs += fillings.cpu[:, None] * problem.cpu_price[at]
+    costs += fillings.memory[:, None] * problem.memory_price[at]
+    over = fillings.cpu[:, None] > rows.cpu_left[some]
+    over |= fillings.memory[:, None] > rows.memory_left[some]
+    np.putmask(costs, over, np.inf)
+    costs[0] = 0.0  # nothing new: what is kept fits as it is, even on a node that is over-committed
+    costs += rows.cost[some]
+    return costs
+
+
+def _scaling_s(problem: Problem, rows: KeptRows, counts: Whole) -> Floats:
+    """The sum of S_np, eq. (6), of so many new containers. A resize needs no pod slot that is not there."""
+    at = rows.at
+    created = _created(problem, at, rows.spare, rows.pods_left, counts)
+    # The i-th creation takes tau * (k_n + i).
+    turns_s = problem.tau_create_s[at] * (problem.creating[at] * created + created * (created + 1) / 2)
+    total: Floats = (
+        turns_s + problem.image_pull_s[at] * created + problem.tau_resize_s[at] * (counts - created)
+    )
+    total[(created > 0) & (~problem.accepts[at] | (counts > rows.pods_left))] = np.inf
+    return total
+
+
+def _created(problem: Problem, at: Whole, spare: Floats, pods_left: Floats, counts: Whole) -> Floats:
+    """Of so many new containers: those that cannot be had by resizing, or are sooner created."""
+    sooner = np.where(counts <= pods_left, problem.sooner_created[at], 0.0)
+    created: Floats = np.maximum(counts - spare, np.minimum(counts, sooner))
+    return created

@@ -1,0 +1,151 @@
+"""One pod of a function, as it is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from combofunc.pods import marks
+from combofunc.pods.resources import Resources, amounts_of, includes
+from surgekit.kube.checked import checked
+from surgekit.kube.numbers import decimal, integer
+
+__all__ = ["FunctionPod", "Resizing", "read"]
+
+Json = dict[str, Any]
+
+
+class Resizing(StrEnum):
+    """How far an in-place resize is (KEP-1287)."""
+
+    NONE = "None"
+    IN_PROGRESS = "InProgress"  # asked for, or under way
+    DEFERRED = "Deferred"  # no room on the node now: the kubelet tries again
+    INFEASIBLE = "Infeasible"  # never on this node
+    MEMORY_IN_USE = "MemoryInUse"  # it would take memory away that is in use: nothing of it is carried out
+    FAILING = "Error"  # the kubelet ran into something else, and tries again
+
+
+# A kubelet's words (validateMemoryResizeAction, 1.36), and the use it names: the whole pod's.
+_CANNOT_DECREASE = "cannot decrease memory limits"
+_USAGE = re.compile(r"below current usage \((\d{1,18})\)", re.ASCII)
+_READ = 2000  # characters of a message
+_PENDING = {kind.value: kind for kind in (Resizing.DEFERRED, Resizing.INFEASIBLE)}
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionPod:
+    name: str
+    uid: str
+    template: str  # hash
+    size: str  # as marked; grows after its resize, shrinks before it
+    concurrency: int
+    node: str  # empty: not bound
+    planned_node: str
+    gated: bool
+    asked: Resources  # by its spec
+    has: Resources | None  # by its status; None: its containers have not started
+    resizing: Resizing
+    resizing_since_s: float  # Unix time, as are the others; 0 where it does not apply
+    memory_used_bytes: int  # where the kubelet said so: MEMORY_IN_USE; else 0
+    ready: bool
+    draining_since_s: float | None  # None: it serves
+    unschedulable_since_s: float | None
+    created_s: float
+    deleting: bool
+    finished: bool  # Succeeded or Failed: an eviction, for one
+
+    @property
+    def live(self) -> bool:
+        """Whether it is there to stay unless somebody decides otherwise."""
+        return not self.deleting and not self.finished
+
+    @property
+    def serves(self) -> bool:
+        return self.live and self.ready and self.draining_since_s is None
+
+    def is_as(self, wanted: Resources) -> bool:
+        """Asked for and there."""
+        return includes(self.asked, wanted) and self.has is not None and includes(self.has, wanted)
+
+
+@checked
+def read(obj: Json) -> FunctionPod:
+    metadata, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    conditions = {c.get("type"): c for c in status.get("conditions") or ()}
+    containers = spec.get("containers") or ()
+    statuses = status.get("containerStatuses") or ()
+    running = len(statuses) >= len(containers) and all("running" in (s.get("state") or {}) for s in statuses)
+    asked = amounts_of(containers)
+    has = amounts_of(statuses) if running else None
+    resizing, since_s = _resizing(metadata, conditions, asked, has)
+    scheduled = conditions.get("PodScheduled") or {}
+    unschedulable = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
+    return FunctionPod(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        template=labels.get(marks.TEMPLATE_LABEL, ""),
+        size=labels.get(marks.SIZE_LABEL, ""),
+        # Of nothing usable nothing is known: the next mark puts it right.
+        concurrency=integer(annotations.get(marks.CONCURRENCY), 0, marks.MAX_CONCURRENCY) or 0,
+        node=spec.get("nodeName") or "",
+        planned_node=annotations.get(marks.PLANNED_NODE, ""),
+        gated=any(gate.get("name") == marks.GATE for gate in spec.get("schedulingGates") or ()),
+        asked=asked,
+        has=has,
+        resizing=resizing,
+        resizing_since_s=since_s,
+        memory_used_bytes=_used(conditions) if resizing is Resizing.MEMORY_IN_USE else 0,
+        ready=(conditions.get("Ready") or {}).get("status") == "True",
+        draining_since_s=_seconds(annotations.get(marks.DRAINING_SINCE)),
+        unschedulable_since_s=_unix_s(scheduled.get("lastTransitionTime")) if unschedulable else None,
+        created_s=_unix_s(metadata.get("creationTimestamp")),
+        deleting="deletionTimestamp" in metadata,
+        finished=status.get("phase") in ("Succeeded", "Failed"),
+    )
+
+
+def _resizing(
+    metadata: Json, conditions: dict[Any, Json], asked: Resources, has: Resources | None
+) -> tuple[Resizing, float]:
+    if has is None:
+        return Resizing.NONE, 0.0
+    pending, started = conditions.get("PodResizePending") or {}, conditions.get("PodResizeInProgress") or {}
+    # One of an earlier generation speaks of a resize that was taken back meanwhile.
+    generations = (0, metadata.get("generation", 0))
+    if not includes(has, asked):
+        current = pending.get("observedGeneration", 0) in generations
+        if pending.get("status") == "True" and current and pending.get("reason") in _PENDING:
+            return _PENDING[pending["reason"]], _unix_s(pending.get("lastTransitionTime"))
+        current = started.get("observedGeneration", 0) in generations
+        if started.get("status") == "True" and current and started.get("reason") == "Error":
+            in_use = str(started.get("message")).startswith(_CANNOT_DECREASE)
+            kind = Resizing.MEMORY_IN_USE if in_use else Resizing.FAILING
+            return kind, _unix_s(started.get("lastTransitionTime"))
+        return Resizing.IN_PROGRESS, _unix_s(started.get("lastTransitionTime"))
+    if started.get("status") == "True":
+        return Resizing.IN_PROGRESS, _unix_s(started.get("lastTransitionTime"))
+    return Resizing.NONE, 0.0
+
+
+def _used(conditions: dict[Any, Json]) -> int:
+    message = str(conditions["PodResizeInProgress"].get("message"))[:_READ]
+    return max(map(int, _USAGE.findall(message)), default=0)
+
+
+def _seconds(text: str | None) -> float | None:
+    """A mark that cannot be read is one from long ago: whoever made it wanted the pod gone."""
+    return None if text is None else decimal(text, 0.0, 1e11) or 0.0
+
+
+def _unix_s(stamp: str | None) -> float:
+    if not stamp:
+        return 0.0
+    try:
+        return datetime.fromisoformat(stamp).timestamp()
+    except ValueError:
+        return 0.0

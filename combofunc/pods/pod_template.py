@@ -1,0 +1,145 @@
+"""A pod template: what must be in it, and hashes that tell what only a new pod can have."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from typing import Any
+
+import orjson
+
+from combofunc.pods.spec_fields import Fields
+from surgekit.kube.quantity import parse
+
+__all__ = [
+    "DRAINING_SINCE",
+    "GATE",
+    "MAX_CONTAINERS",
+    "PLANNED_NODE",
+    "RESIZABLE",
+    "SERVING_LABEL",
+    "TEMPLATE_LABEL",
+    "read_template",
+    "resizable_hash",
+    "sized_hash",
+]
+
+Json = dict[str, Any]
+_PARTS = ("requests", "limits")
+RESIZABLE = ("cpu", "memory")  # what the `resize` subresource can change
+MAX_CONTAINERS = 32
+# What only the controller writes on a pod; manifests/combofunc/admissionpolicy.yaml holds others to it.
+PLANNED_NODE = "surgekit.dev/planned-node"  # annotation
+DRAINING_SINCE = "surgekit.dev/draining-since"  # annotation: Unix time
+GATE = "surgekit.dev/placement"  # holds a new pod back until it is nominated for its planned node
+# Of every pod. SERVING_LABEL goes when a pod drains; TEMPLATE_LABEL has its template's hash.
+SERVING_LABEL, TEMPLATE_LABEL = "surgekit.dev/serving", "surgekit.dev/template"
+
+
+def read_template(spec: Fields, owned_labels: Collection[str]) -> tuple[Json, tuple[str, ...]]:
+    """The template and its containers' names. `owned_labels` are the controller's, as the two above."""
+    template = spec.part("template")
+    pod = template.part("spec")
+    if "spec" not in template:
+        template.wrong("spec", "must be a pod's spec")
+        return template.of, ()
+    names = []
+    for container in pod.parts("containers", MAX_CONTAINERS):
+        name = container.text("name")
+        container.text("image")
+        for part in _PARTS:
+            listed = container.part("resources").part(part)
+            for resource in listed.of:
+                listed.quantity(resource)
+        if name in names:
+            container.wrong("name", "must be another than that of the containers before")
+        names.append(name)
+    if "nodeName" in pod:
+        pod.wrong("nodeName", "must not be set: nodeSelector or affinity say where pods may run")
+    if pod.of.get("restartPolicy", "Always") != "Always":
+        pod.wrong("restartPolicy", "must be Always, or left out")
+    labels = template.part("metadata").part("labels")
+    for label in (*owned_labels, SERVING_LABEL, TEMPLATE_LABEL):
+        if label in labels.of:
+            labels.wrong(label, "is the controller's: take it out of the template")
+    annotations = template.part("metadata").part("annotations")
+    for annotation in (PLANNED_NODE, DRAINING_SINCE):
+        if annotation in annotations.of:
+            annotations.wrong(annotation, "is the controller's: take it out of the template")
+    gates = pod.of.get("schedulingGates") or []
+    if not isinstance(gates, list) or any(not isinstance(g, dict) or g.get("name") == GATE for g in gates):
+        pod.wrong("schedulingGates", f"must be a list without {GATE}, which is the controller's")
+    return template.of, tuple(names)
+
+
+def sized_hash(template: Json, container: str) -> str:
+    """For pods whose `container` gets cpu and memory from elsewhere, requests and limits alike."""
+    return _hash(template, (container,), container)
+
+
+def resizable_hash(template: Json) -> str:
+    """The same for templates between which running pods can be resized.
+
+    Amounts can be changed in place; the API server refuses to drop one, or to change the QoS class. To add
+    one it would allow; that is rolled, too, so that the order of changes does not matter.
+    """
+    containers = template["spec"]["containers"]
+    said = {c["name"]: sorted((part, name) for part, name, _ in _amounts(c)) for c in containers}
+    return _hash(template, tuple(said), [said, all(map(_guaranteed, containers))])
+
+
+def _hash(template: Json, resized: Collection[str], also: Any) -> str:
+    """Fit for a label's value. What nobody wrote (null, an empty object or list) counts as left out."""
+    spec = template.get("spec") or {}
+    containers = [
+        _without_resizable(c) if c.get("name") in resized else c for c in spec.get("containers") or ()
+    ]
+    metadata = template.get("metadata") or {}
+    hashed = {
+        "labels": metadata.get("labels"),
+        "annotations": metadata.get("annotations"),
+        "spec": spec | {"containers": containers},
+        "also": also,
+    }
+    text = orjson.dumps(_written(hashed), option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(text).hexdigest()[:10]
+
+
+def _amounts(container: Json) -> list[tuple[str, str, Any]]:
+    resources = container.get("resources") or {}
+    return [
+        (part, name, value)
+        for part in _PARTS
+        for name, value in (resources.get(part) or {}).items()
+        if name in RESIZABLE
+    ]
+
+
+def _guaranteed(container: Json) -> bool:
+    """As Kubernetes' QoS class has it: all is limited, and all of that requested (by default it is)."""
+    amounts = {(part, name): parse(value) for part, name, value in _amounts(container)}
+    return all(
+        ("limits", name) in amounts
+        and amounts.get(("requests", name), amounts["limits", name]) == amounts["limits", name]
+        for name in RESIZABLE
+    )
+
+
+def _without_resizable(container: Json) -> Json:
+    resources = container.get("resources") or {}
+    kept = {
+        part: (
+            {name: value for name, value in (listed or {}).items() if name not in RESIZABLE}
+            if part in _PARTS
+            else listed
+        )
+        for part, listed in resources.items()
+    }
+    return container | {"resources": kept}
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, dict):
+        parts = {key: _written(part) for key, part in value.items()}
+        return {key: part for key, part in parts.items() if part not in (None, {}, [])}
+    return [_written(part) for part in value] if isinstance(value, list) else value

@@ -1,0 +1,159 @@
+"""A ComboFunc object as values. The CRD's schema refuses most nonsense; the rest is refused here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from combofunc.planner.model import Size
+from combofunc.pods.marks import CONCURRENCY, MAX_CONCURRENCY, SIZE_LABEL
+from combofunc.pods.pod_template import read_template, sized_hash
+from combofunc.pods.spec_fields import Fields, SpecError, fields_of
+from surgekit.kube.api_path import Resource
+from surgekit.process.modes import Mode
+
+__all__ = [
+    "COMBO_FUNCS", "CONCURRENCY", "FUNCTION_LABEL", "MAX_CONCURRENCY", "MAX_SIZES", "MAX_TARGET", "PATH",
+    "SIZE_LABEL", "Collector", "ComboFunc", "SpecError", "TargetFrom", "read",
+]  # fmt: skip
+
+Json = dict[str, Any]
+COMBO_FUNCS = Resource("surgekit.dev/v1alpha1", "combofuncs")
+PATH = COMBO_FUNCS.path()
+FUNCTION_LABEL = "surgekit.dev/combofunc"
+# The CRD's bounds. A target in the hundred thousands is a slip: Kubernetes itself ends at 150,000 pods.
+MAX_SIZES, MAX_TARGET = 64, 100_000
+
+
+class TargetFrom(StrEnum):
+    """The one owner of the target."""
+
+    SPEC = "Spec"
+    COLLECTOR = "Collector"
+
+
+@dataclass(frozen=True, slots=True)
+class Collector:
+    query: str | None = None  # None: the load balancer's own metrics
+    window_s: float = 60.0
+    headroom: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ComboFunc:
+    """Exactly one of `replicas`, `target` and the collector says how much is wanted."""
+
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    template: Json
+    template_hash: str  # without cpu and memory of the sized container
+    container: str  # the one that is sized
+    sizes: tuple[Size, ...]
+    replicas: Mapping[str, int] | None  # by size, said by hand (fig. 10a)
+    target: int | None  # None with replicas or a collector
+    target_from: TargetFrom
+    collector: Collector
+    ignored_target: int | None  # in the spec, though the collector owns the target
+    in_place: bool
+    price_weight: float | None  # None: the controller's setting
+    drain_s: float
+    keep_warm_s: float  # that a container stays, small, after the last need of it
+    mode: Mode
+    paused: bool
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def status_path(self) -> str:
+        return COMBO_FUNCS.path(self.namespace, self.name, "status")
+
+    @property
+    def selector(self) -> str:
+        """Of its pods, for `scale` and lists."""
+        return f"{FUNCTION_LABEL}={self.name}"
+
+
+def read(obj: Json) -> ComboFunc:
+    """SpecError names every field that is wrong."""
+    metadata = obj["metadata"]
+    with fields_of(obj) as spec:
+        template, names = read_template(spec, (FUNCTION_LABEL, SIZE_LABEL))
+        container = spec.text("container", names[0] if names else "-")
+        if names and container not in names:
+            spec.wrong("container", f"must be one of the template's containers ({', '.join(names)})")
+        sizes, replicas = _sizes(spec)
+        target_from = spec.word("targetFrom", TargetFrom, TargetFrom.SPEC)
+        target = spec.whole("targetConcurrency", 0, MAX_TARGET) if "targetConcurrency" in spec else None
+        _one_owner(spec, replicas, target, target_from)
+        collected = target_from is TargetFrom.COLLECTOR
+        return ComboFunc(
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            uid=metadata.get("uid", ""),
+            generation=metadata.get("generation", 0),
+            template=template,
+            template_hash="" if spec.problems else sized_hash(template, container),
+            container=container,
+            sizes=sizes,
+            replicas=replicas,
+            target=None if collected else target,
+            target_from=target_from,
+            collector=_collector(spec.part("collector")),
+            ignored_target=target if collected else None,
+            in_place=spec.flag("inPlace", True),
+            price_weight=spec.number("priceWeight", 0, 1000) if "priceWeight" in spec else None,
+            drain_s=spec.duration_s("drain", 0, 3600, "30s"),
+            keep_warm_s=spec.duration_s("keepWarm", 0, 3600, "5m"),
+            mode=_mode(spec),
+            paused=spec.flag("paused", False),
+        )
+
+
+def _sizes(spec: Fields) -> tuple[tuple[Size, ...], Mapping[str, int] | None]:
+    sizes: list[Size] = []
+    replicas: dict[str, int] = {}
+    for size in spec.parts("sizes", MAX_SIZES):
+        name = size.name("name")
+        if name in (s.name for s in sizes):
+            size.wrong("name", "must be another than that of the sizes before")
+        concurrency = size.whole("concurrency", 1, MAX_CONCURRENCY)
+        sizes.append(Size(name, size.cpu_millicores("cpu"), size.memory_bytes("memory"), concurrency))
+        if "replicas" in size:
+            replicas[name] = size.whole("replicas", 0, MAX_TARGET)
+    if replicas and len(replicas) < len(sizes):
+        spec.problems.append("spec.sizes: either every size must say its replicas (0 for none), or none")
+    if sum(s.concurrency * replicas.get(s.name, 0) for s in sizes) > MAX_TARGET:
+        spec.problems.append(f"spec.sizes: replicas times concurrency together must be at most {MAX_TARGET}")
+    return tuple(sizes), replicas or None
+
+
+def _one_owner(
+    spec: Fields, replicas: Mapping[str, int] | None, target: int | None, target_from: TargetFrom
+) -> None:
+    if replicas and target is not None:
+        spec.wrong("targetConcurrency", "must not be set beside the sizes' replicas")
+    if replicas and target_from is TargetFrom.COLLECTOR:
+        spec.wrong("targetFrom", "must not be Collector beside the sizes' replicas")
+    if not replicas and target is None and target_from is TargetFrom.SPEC:
+        spec.wrong("targetConcurrency", "must be set, or targetFrom Collector, or replicas for every size")
+
+
+def _collector(fields: Fields) -> Collector:
+    return Collector(
+        fields.text("query") if "query" in fields else None,
+        fields.duration_s("window", 1, 3600, "60s"),
+        fields.number("headroom", 1, 10, 1),
+    )
+
+
+def _mode(spec: Fields) -> Mode:
+    mode = spec.word("mode", Mode, Mode.ENFORCE)
+    if mode is Mode.OFF:
+        spec.wrong("mode", "must be shadow or enforce (paused: true stops it)")
+    return mode

@@ -1,0 +1,99 @@
+"""What HAProxy is started with: nothing in it depends on functions or pods, so it is never reloaded.
+
+A reload would start a second HAProxy beside the first, each with a `maxconn` of its own. Backends and their
+slots are declared once; which function has which backend is in a map, which changes while HAProxy runs.
+"""
+
+from __future__ import annotations
+
+from function_gateway.backends import slot_name
+from function_gateway.settings import Settings
+from surgekit.haproxy.runtime import WAIT_FOR_SERVER
+
+__all__ = ["NAMESPACES", "TOLD", "backend_name", "configuration", "write"]
+
+NAMESPACES = "namespaces"  # the table of requests under way (conn_cur) and refused (gpc0) by namespace
+TOLD = "told"  # a backend whose server gets a weight once all functions were told
+_PLACEHOLDER = "192.0.2.1:80"  # the address of a slot no pod had yet (RFC 5737); never dialled
+
+
+def backend_name(number: int) -> str:
+    return f"f{number}"
+
+
+def configuration(settings: Settings) -> str:
+    timeout_ms = round(settings.gateway_timeout_s * 1000)
+    namespace = f" namespace {settings.network_namespace}" if settings.network_namespace else ""
+    lines = [
+        "global",
+        # With more threads, two may give the last place of a pod away at the same time.
+        "    nbthread 1",
+        f"    maxconn {settings.max_connections}",
+        f"    stats socket {settings.control} mode 600 level admin",
+        "    hard-stop-after 30s",
+        f"    lua-load {settings.directory / WAIT_FOR_SERVER.name}",
+        "defaults",
+        "    mode http",
+        "    option abortonclose",  # who leaves the queue is not served
+        "    option forwardfor",
+        "    timeout client 60s",
+        "    timeout http-request 10s",  # the whole head of a request, from its first byte or the connection
+        "    timeout http-keep-alive 1m",
+        "    timeout connect 3s",
+        f"    timeout queue {timeout_ms}ms",
+        f"    timeout server {timeout_ms}ms",
+        # A pod that does not take the connection has not seen the request: another may.
+        "    retries 2",
+        "    retry-on conn-failure",
+        "    option redispatch 1",
+        # The least loaded for its size. A full one is passed over; when all are full, a request waits in the
+        # backend's queue, and whichever pod has a place first gets it.
+        "    balance leastconn",
+        "frontend functions",
+        f"    bind {settings.listen}",
+        "    tcp-request connection track-sc0 src table clients",
+        f"    tcp-request connection reject if {{ sc_conn_cur(0) gt {settings.connections_per_client} }}",
+        "    option dontlognull",
+        "    option dontlog-normal",  # only what failed
+        "    log stdout format raw local0 info",
+        '    log-format "failed: %[var(txn.function)] %ST %ts after %Tt ms, %Tw of them in the queue, at %s"',
+        "    http-request set-var(txn.function) req.hdr(host),field(1,:),lower,field(1,.,2)",
+        f"    http-request lua.wait_for_server {TOLD} {timeout_ms} if {{ nbsrv({TOLD}) lt 1 }}",
+        f"    http-request set-var(txn.backend) var(txn.function),map({settings.map_file})",
+        "    http-request deny deny_status 404 unless { var(txn.backend) -m found }",
+        # Known functions only, so that nobody fills the table with names.
+        "    http-request set-var(txn.namespace) var(txn.function),field(2,.)",
+        f"    http-request track-sc1 var(txn.namespace) table {NAMESPACES}",
+        f"    acl over_quota sc_conn_cur(1) gt {settings.connections_per_namespace}",
+        "    http-request sc-inc-gpc0(1) if over_quota",
+        "    http-request return status 429 content-type text/plain hdr Retry-After 1 "
+        f'string "this namespace has {settings.connections_per_namespace} requests under way, its quota" '
+        "if over_quota",
+        "    use_backend %[var(txn.backend)]",
+        "backend clients",
+        "    stick-table type ipv6 size 100k expire 2m store conn_cur",
+        f"backend {NAMESPACES}",
+        "    stick-table type string len 64 size 10k expire 1h store conn_cur,gpc0",
+        f"backend {TOLD}",
+        f"    server {TOLD} {_PLACEHOLDER} weight 0",
+    ]
+    for number in range(settings.functions):
+        backend = backend_name(number)
+        lines += [
+            f"backend {backend}",
+            f"    http-request lua.wait_for_server {backend} {timeout_ms} if {{ nbsrv lt 1 }}",
+            # Not by `server-template`: of its servers only the first is in the namespace (HAProxy 2.6.12).
+            *(
+                f"    server {slot_name(slot)} {_PLACEHOLDER} weight 0 maxconn 1{namespace}"
+                for slot in range(settings.slots)
+            ),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def write(settings: Settings) -> None:
+    """Everything HAProxy needs to start: `haproxy -f DIRECTORY/haproxy.cfg`."""
+    settings.directory.mkdir(parents=True, exist_ok=True)
+    (settings.directory / WAIT_FOR_SERVER.name).write_text(WAIT_FOR_SERVER.read_text())
+    settings.map_file.write_text("")
+    (settings.directory / "haproxy.cfg").write_text(configuration(settings))

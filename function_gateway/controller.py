@@ -1,0 +1,231 @@
+"""The balancer as a process beside HAProxy: two watches in, commands out."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any, TypeVar
+
+import structlog
+
+from function_gateway.balancer import Balancer, Refused
+from function_gateway.configuration import NAMESPACES
+from function_gateway.endpoints import (
+    COMBOFUNC,
+    Endpoints,
+    Function,
+    read_concurrency,
+    read_slice,
+)
+from function_gateway.metrics import BalancerMetrics
+from function_gateway.notices import Notices
+from function_gateway.quotas import Refusals
+from function_gateway.settings import Settings
+from surgekit.haproxy.runtime import Runtime
+from surgekit.kube.client import Kube
+from surgekit.kube.table import Seen, Table, Unreadable
+from surgekit.kube.watch import Watch
+from surgekit.process import health_server
+
+__all__ = ["Controller", "run"]
+
+log = structlog.get_logger(__name__)
+
+Json = dict[str, Any]
+T = TypeVar("T")
+_POLL_S = 0.25  # how soon a new HAProxy is noticed; it holds requests until then
+_PAUSE_S = 1.0  # after a round that failed
+_STUCK_S = 60.0
+_QUOTAS_S = 5.0  # between two looks at what was refused
+
+
+class _Collection(Table[T]):
+    """Slices or pods; called from its watch's thread."""
+
+    def __init__(
+        self,
+        unreadable: Unreadable,
+        lock: threading.Lock,
+        changed: threading.Event,
+        read: Callable[[Json], T],
+        keep: Callable[[Set[str]], None],
+        put: Callable[[str, T | None], bool],
+    ) -> None:
+        super().__init__(unreadable)
+        self._lock, self._changed = lock, changed
+        self._read, self._keep, self._put = read, keep, put
+
+    def read(self, obj: Json) -> T:
+        return self._read(obj)
+
+    def listed(self, there: Sequence[Seen], arrival_s: float) -> None:
+        super().listed(there, arrival_s)
+        self._changed.set()  # by none as well: HAProxy is to be told of that
+
+    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
+        with self._lock:
+            self._keep({obj.uid for obj in there})
+
+    def put(self, obj: Seen, says: T, arrival_s: float) -> None:  # noqa: ARG002
+        self._tell(obj.uid, says)
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
+        self._tell(obj.uid, None)
+
+    def _tell(self, uid: str, says: T | None) -> None:
+        with self._lock:
+            changed = self._put(uid, says)
+        if changed:
+            self._changed.set()
+
+
+class _Pods(_Collection[int | None]):
+    def put(self, obj: Seen, says: int | None, arrival_s: float) -> None:
+        """An annotation that says nothing usable changes nothing: what the pod said before stands."""
+        if says is not None:
+            super().put(obj, says, arrival_s)
+
+
+class Controller:
+    def __init__(self, settings: Settings, kube: Kube) -> None:
+        haproxy = Runtime(settings.control)
+        self._balancer = Balancer(settings, haproxy)
+        self._endpoints, self._lock = Endpoints(), threading.Lock()
+        self._changed, self._stopping = threading.Event(), threading.Event()
+        state = self._endpoints
+        self._unreadable = Unreadable(kube, "balancer")
+        shared = (self._unreadable, self._lock, self._changed)
+        slices = _Collection(*shared, read_slice, state.keep_slices, state.put_slice)
+        pods = _Pods(*shared, read_concurrency, state.keep_pods, state.put_pod)
+        self._watches = [
+            Watch(kube, "/apis/discovery.k8s.io/v1/endpointslices", slices, labelSelector=COMBOFUNC),
+            Watch(kube, "/api/v1/pods", pods, labelSelector=COMBOFUNC),
+        ]
+        self.metrics = BalancerMetrics(self._balancer, haproxy, lambda: self._age_s(time.monotonic()))
+        self.metrics.registry.register(self._unreadable)
+        self._thread = threading.Thread(target=self._run, name="balancer", daemon=True)
+        self._last_round_s = time.monotonic()
+        self._complaints: dict[tuple[str, Function], int] = {}
+        self._haproxy, self._notices = haproxy, Notices(kube)
+        self._told_without: Set[Function] = frozenset()
+        self._refusals, self._next_look_s = Refusals(), 0.0
+        quota = settings.connections_per_namespace
+        self._quota = f"its quota (connections_per_namespace) is {quota} requests under way"
+        self._missing = "HAProxy was not told of the pods yet"
+
+    def start(self) -> None:
+        for watch in self._watches:
+            watch.start()
+        self._thread.start()
+        self._notices.start()
+
+    def stop(self) -> None:
+        """HAProxy goes on with what it knows."""
+        self._stopping.set()
+        self._changed.set()
+        for watch in self._watches:
+            watch.stop()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5.0)
+
+    def alive(self, now_s: float) -> bool:
+        return self._thread.is_alive() and now_s - self._last_round_s < _STUCK_S
+
+    def not_ready(self, now_s: float) -> str:  # noqa: ARG002
+        """Old news from the API server are no reason: pods answer all the same (an age in the metrics)."""
+        return self._missing
+
+    def _age_s(self, now_s: float) -> float:
+        return max(watch.age_s(now_s) for watch in self._watches)
+
+    def _run(self) -> None:
+        sleep_s = 0.0
+        while not self._stopping.wait(sleep_s):
+            sleep_s = 0.0
+            self._last_round_s = time.monotonic()
+            changed = self._changed.wait(_POLL_S)
+            if not all(watch.synced.is_set() for watch in self._watches):
+                sleep_s = 0.05
+                continue
+            try:
+                if changed or self._balancer.is_new():
+                    self._changed.clear()
+                    self._tell()
+                self._look_at_quotas()
+                self._missing = ""
+            except OSError as error:
+                self._failed("unreachable", f"HAProxy does not answer: {error}")
+                sleep_s = _POLL_S
+            except Refused as error:
+                self._failed("refused", f"HAProxy refuses: {error}")
+                sleep_s = _PAUSE_S
+            except Exception:  # a fault of ours in one round must not be the end of all
+                log.exception("round failed")
+                self._failed("fault", "the last round failed")
+                sleep_s = _PAUSE_S
+
+    def _tell(self) -> None:
+        with self._lock:
+            functions, unknown = self._endpoints.functions(), self._endpoints.unknown()
+        self._balancer.tell(functions)
+        self.metrics.unknown.clear()
+        for function, count in unknown.items():
+            self.metrics.unknown.labels(function.namespace, function.name).set(count)
+        self._complain(unknown)
+
+    def _look_at_quotas(self) -> None:
+        """Tell owners: once of each function without a backend, now and then that requests are refused."""
+        without, now_s = self._balancer.without_backend, time.monotonic()
+        for function in without.keys() - self._told_without:
+            self._notices.post(function, "NoBackend", without[function])
+        self._told_without = without.keys()
+        if now_s < self._next_look_s:
+            return
+        self._next_look_s = now_s + _QUOTAS_S
+        refused = {name: int(row["gpc0"]) for name, row in self._haproxy.table(NAMESPACES).items()}
+        if not (grown := self._refusals.grown(refused, now_s)):
+            return
+        under_way = {row["pxname"]: int(row["scur"]) for row in self._haproxy.backends()}
+        for namespace, more in grown.items():
+            functions = [one for one in self._balancer.served.values() if one.function.namespace == namespace]
+            if busiest := max(functions, key=lambda one: under_way.get(one.backend, 0), default=None):
+                note = f"{more} requests for functions of {namespace} were refused (429): {self._quota}"
+                self._notices.post(busiest.function, "RequestsRefused", note)
+
+    def _complain(self, unknown: Mapping[Function, int]) -> None:
+        """Say once who gets no requests and why."""
+        served = self._balancer.served
+        found = {
+            ("pods without concurrency", function): count for function, count in unknown.items() if count
+        }
+        found |= {
+            ("pods without a slot", f): one.without_slot for f, one in served.items() if one.without_slot
+        }
+        for (what, function), count in found.items():
+            if self._complaints.get((what, function)) != count:
+                log.warning(
+                    "no requests for some",
+                    reason=what, namespace=function.namespace, function=function.name, count=count,
+                )  # fmt: skip
+        self._complaints = found
+
+    def _failed(self, what: str, why: str) -> None:
+        """Nothing of what was to be told is lost: the next round reads what HAProxy knows and goes on."""
+        if why != self._missing:
+            log.warning("round failed", reason=why)
+        self._missing = why
+        self.metrics.failures.labels(what).inc()
+        self._balancer.forget()
+        self._changed.set()
+
+
+def run(settings: Settings, kubeconfig: Path | None = None) -> None:
+    """Drive HAProxy and serve health and metrics until told to stop."""
+    health_server.serve(
+        lambda: Controller(settings, Kube.connect(kubeconfig)),
+        settings.bind,
+        "surgekit-balancer",
+        settings.log_level,
+    )

@@ -1,0 +1,169 @@
+"""Which pods of which function take requests, by EndpointSlices and the pods' annotations. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any
+
+from function_gateway.backends import Pod
+from surgekit.kube.checked import checked
+from surgekit.kube.numbers import integer
+
+__all__ = ["COMBOFUNC", "CONCURRENCY", "Endpoints", "Function", "Slice", "read_concurrency", "read_slice"]
+
+Json = dict[str, Any]
+COMBOFUNC = "surgekit.dev/combofunc"  # label of pods and Services; its value names the function
+CONCURRENCY = "surgekit.dev/concurrency"  # annotation of pods: requests it takes at once
+_PORT = "http"  # the name of the port that is meant where a Service has several
+_MOST_CONCURRENCY = 1_000_000
+
+
+@dataclass(frozen=True)
+class Function:
+    """Known by the Host of its requests, `name.namespace`."""
+
+    namespace: str
+    name: str
+
+    @property
+    def host(self) -> str:
+        return f"{self.name}.{self.namespace}".lower()
+
+
+@dataclass(frozen=True)
+class Slice:
+    function: Function
+    order: tuple[str, ...]  # of two slices with the same pod the first counts: IPv4 before IPv6
+    pods: tuple[tuple[str, str, int], ...]  # uid, address, port
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of a function, until one of its slices or pods changes."""
+
+    uids: frozenset[str]
+    pods: tuple[Pod, ...]
+    unknown: int
+
+
+class Endpoints:
+    """Two collections as their watches tell them. A change costs what its function costs, not all of them."""
+
+    def __init__(self) -> None:
+        self._slices: dict[str, Slice] = {}
+        self._concurrency: dict[str, int] = {}  # by pod uid
+        self._by_function: dict[Function, dict[str, Slice]] = {}
+        self._functions_of: dict[str, set[Function]] = {}  # by pod uid
+        self._known: dict[Function, _Known] = {}
+        self._stale: set[Function] = set()
+
+    def keep_slices(self, uids: Set[str]) -> None:
+        """All others are gone."""
+        for uid in self._slices.keys() - uids:
+            self.put_slice(uid, None)
+
+    def keep_pods(self, uids: Set[str]) -> None:
+        """All others are gone."""
+        for uid in self._concurrency.keys() - uids:
+            self.put_pod(uid, None)
+
+    def functions(self) -> dict[Function, tuple[Pod, ...]]:
+        """The pods of each function that take requests. One whose concurrency is not known takes none."""
+        self._refresh()
+        return {function: known.pods for function, known in self._known.items()}
+
+    def unknown(self) -> dict[Function, int]:
+        """Ready pods that say nothing usable of their concurrency, by function."""
+        self._refresh()
+        return {function: known.unknown for function, known in self._known.items()}
+
+    def put_slice(self, uid: str, after: Slice | None) -> bool:
+        """Whether anything has changed by it. None: it is gone."""
+        before = self._slices.pop(uid, None)
+        if before is not None:
+            self._by_function[before.function].pop(uid)
+        if after is not None:
+            self._slices[uid] = after
+            self._by_function.setdefault(after.function, {})[uid] = after
+        if after == before:
+            return False
+        self._stale |= {piece.function for piece in (before, after) if piece is not None}
+        return True
+
+    def put_pod(self, uid: str, after: int | None) -> bool:
+        """Whether anything has changed by it. None: it is gone."""
+        before = self._concurrency.pop(uid, None)
+        if after is not None:
+            self._concurrency[uid] = after
+        if after == before:
+            return False
+        self._stale |= self._functions_of.get(uid, set())
+        return True
+
+    def _refresh(self) -> None:
+        for function in self._stale:
+            before = self._known.pop(function, None)
+            for uid in before.uids if before else ():
+                self._functions_of[uid].discard(function)
+                if not self._functions_of[uid]:
+                    del self._functions_of[uid]
+            if not (slices := self._by_function[function]):
+                del self._by_function[function]
+                continue
+            known = self._known[function] = self._look(list(slices.values()))
+            for uid in known.uids:
+                self._functions_of.setdefault(uid, set()).add(function)
+        self._stale.clear()
+
+    def _look(self, slices: list[Slice]) -> _Known:
+        where: dict[str, tuple[str, int]] = {}
+        for piece in sorted(slices, key=lambda piece: piece.order):
+            for uid, address, port in piece.pods:
+                where.setdefault(uid, (address, port))
+        pods = tuple(
+            Pod(*where[uid], self._concurrency[uid]) for uid in sorted(where) if uid in self._concurrency
+        )
+        return _Known(frozenset(where), pods, len(where) - len(pods))
+
+
+@checked
+def read_slice(obj: Json) -> Slice:
+    meta = obj["metadata"]
+    function = Function(meta["namespace"], meta["labels"][COMBOFUNC])
+    order = (obj.get("addressType", ""), meta["namespace"], meta["name"])
+    port = _port(obj.get("ports") or [])
+    if port is None:
+        return Slice(function, order, ())
+    ready = (
+        (endpoint["targetRef"]["uid"], endpoint["addresses"][0], port)
+        for endpoint in obj.get("endpoints") or []
+        # Not said is ready (discovery.k8s.io/v1, EndpointConditions).
+        if (endpoint.get("conditions") or {}).get("ready") in (None, True)
+        and (endpoint.get("targetRef") or {}).get("kind") == "Pod"
+        and endpoint.get("addresses")
+        and _is_address(endpoint["addresses"][0])
+    )
+    return Slice(function, order, tuple(ready))
+
+
+def _is_address(text: str) -> bool:
+    """Slices of addressType FQDN hold names; the zone of an IPv6 address may be any text."""
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text
+
+
+def _port(ports: list[Json]) -> int | None:
+    tcp = [p for p in ports if p.get("protocol", "TCP") == "TCP" and p.get("port")]
+    named = [p for p in tcp if p.get("name") == _PORT] or tcp
+    return int(named[0]["port"]) if named else None
+
+
+def read_concurrency(pod: Json) -> int | None:
+    """None: it says nothing usable."""
+    text = (pod["metadata"].get("annotations") or {}).get(CONCURRENCY)
+    return integer(text, 1, _MOST_CONCURRENCY)

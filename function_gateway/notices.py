@@ -1,0 +1,53 @@
+"""Tells the owners of functions that they are past their share: Events on their Services.
+
+Posted by a thread of its own: the API server may be slow or away; HAProxy must be told of pods all the same.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+
+import structlog
+
+from function_gateway.endpoints import COMBOFUNC, Function
+from surgekit.kube.api_path import InvalidPath, Resource
+from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+from surgekit.kube.events import Events
+
+__all__ = ["Notices"]
+
+log = structlog.get_logger(__name__)
+_SERVICES = Resource("v1", "services")
+_WAITING_AT_MOST = 100  # the log has the others
+
+
+class Notices:
+    def __init__(self, kube: Kube) -> None:
+        self._kube, self._events = kube, Events(kube, "balancer", "v1", "Service")
+        self._waiting: queue.Queue[tuple[Function, str, str]] = queue.Queue(_WAITING_AT_MOST)
+        self._thread = threading.Thread(target=self._run, name="notices", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def post(self, function: Function, reason: str, note: str) -> None:
+        """Returns at once."""
+        log.warning("function past its share", reason=reason, namespace=function.namespace,
+                    function=function.name, error=note)  # fmt: skip
+        try:
+            self._waiting.put_nowait((function, reason, note))
+        except queue.Full:
+            log.warning("event not posted", namespace=function.namespace, reason="too many wait")
+
+    def _run(self) -> None:
+        while True:
+            function, reason, note = self._waiting.get()
+            try:
+                selector = f"{COMBOFUNC}={function.name}"
+                services, _ = self._kube.list_all(_SERVICES.path(function.namespace), labelSelector=selector)
+            except (ApiError, KubeUnreachable, InvalidPath) as error:
+                log.warning("event not posted", namespace=function.namespace, error=str(error))
+                continue
+            for service in services[:1]:
+                self._events.post(service["metadata"], reason, note, "Warning")

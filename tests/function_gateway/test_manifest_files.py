@@ -1,0 +1,58 @@
+"""What manifests/load-balancer says against what the code says; no cluster needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+from function_gateway.settings import Settings
+from surgekit.cli import app
+from surgekit.process.settings import describe, load
+
+EMPTY = '""'
+MANIFESTS = Path(__file__).parents[3] / "manifests" / "load-balancer"
+
+
+def test_the_settings_file_names_every_key(request: pytest.FixtureRequest) -> None:
+    lines = [
+        "# Settings of the load balancer: every key with its default; take the # away to change one.",
+        "# The Deployment's arguments and SURGEKIT_<KEY> variables override what is said here.",
+    ]
+    for key, default, meaning in describe(Settings):
+        lines += ["", f"# {meaning}", f"# {key}: {default or EMPTY}"]
+    file, text = MANIFESTS / "settings.yaml", "\n".join(lines) + "\n"
+    if request.config.getoption("--update-golden"):
+        file.write_text(text)
+    assert file.read_text() == text, "pytest --update-golden writes it anew"
+    assert load(Settings, file, environ={}) == Settings()
+
+
+def containers() -> list[dict[str, Any]]:
+    spec = yaml.safe_load((MANIFESTS / "deployment.yaml").read_text())["spec"]["template"]["spec"]
+    return [*spec["initContainers"], *spec["containers"]]
+
+
+@pytest.mark.parametrize("name", ["configuration", "balancer"])
+def test_the_command_line_takes_the_arguments_of_the_pods(name: str) -> None:
+    (container,) = (c for c in containers() if c["name"] == name)
+    arguments: list[str] = container["args"]
+    command: Any = typer.main.get_command(app)
+    context = command.make_context("surgekit", list(arguments))
+    while hasattr(command, "resolve_command"):  # a group of commands
+        called, command, arguments = command.resolve_command(context, arguments)
+        context = command.make_context(called, list(arguments), parent=context)
+    assert not context.args, f"left over: {context.args}"
+
+
+def test_haproxy_is_where_the_settings_say() -> None:
+    (haproxy,) = (c for c in containers() if c["name"] == "haproxy")
+    defaults = Settings()
+    assert haproxy["command"][-1] == str(defaults.directory / "haproxy.cfg")
+    (port,) = haproxy["ports"]
+    assert defaults.listen.endswith(f":{port['containerPort']}")
+    for container in containers():
+        assert str(defaults.directory) in [mount["mountPath"] for mount in container["volumeMounts"]]
