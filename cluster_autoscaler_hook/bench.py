@@ -11,11 +11,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from cluster_autoscaler_hook import problem_file, random_problems, secondary
-from cluster_autoscaler_hook.model import InvalidProblem, Problem, Solution
-from cluster_autoscaler_hook.solver import solve
-from cluster_autoscaler_hook.variant import Variant
-from cluster_autoscaler_hook.verifier import VerificationError
+from cluster_autoscaler_hook import random_problems
+from cluster_autoscaler_hook.solver import problem_file, secondary
+from cluster_autoscaler_hook.solver.model import InvalidProblem, Problem, Solution
+from cluster_autoscaler_hook.solver.solve import solve
+from cluster_autoscaler_hook.solver.variant import Variant
+from cluster_autoscaler_hook.solver.verifier import VerificationError
 
 __all__ = ["QUICK", "BenchProblem", "Deadlines", "random_set", "recorded_set", "run", "spread_out"]
 

@@ -14,7 +14,7 @@ from importlib.resources import files
 from itertools import product
 from random import Random
 
-from cluster_autoscaler_hook.model import App, Container, InstanceClass, Problem
+from cluster_autoscaler_hook.solver.model import App, Container, InstanceClass, Problem
 
 __all__ = ["aws_classes", "paper_grid", "scalability"]
 

@@ -16,14 +16,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.expander import rollout
 from cluster_autoscaler_hook.expander.caller_model import Overhead
 from cluster_autoscaler_hook.expander.lookahead import Lookahead, infer_overhead
 from cluster_autoscaler_hook.expander.model import Decision, Offer, Option, Score, Template
 from cluster_autoscaler_hook.expander.plan import Solve, as_problem
 from cluster_autoscaler_hook.expander.prices import Prices
-from cluster_autoscaler_hook.model import InfeasibleProblem, InvalidProblem, Solution
+from cluster_autoscaler_hook.solver.deadline import Deadline
+from cluster_autoscaler_hook.solver.model import InfeasibleProblem, InvalidProblem, Solution
 
 __all__ = ["Choice", "PlanFailed", "cheapest_that_fits", "choose", "first_choice", "with_plan"]
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
-from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.expander import wire
 from cluster_autoscaler_hook.expander.model import Demand, Kind, Offer, Option, Template
 from cluster_autoscaler_hook.expander.pod_demand import amounts, demand
 from cluster_autoscaler_hook.expander.scan import MalformedMessage, fields
+from cluster_autoscaler_hook.solver.deadline import Deadline
 from surgekit.kube.quantity import QuantityError
 
 __all__ = ["DecodeTimeout", "RequestError", "Undecoded", "decode", "first_look"]

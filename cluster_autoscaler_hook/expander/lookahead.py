@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.expander.caller_model import Overhead, estimate
 from cluster_autoscaler_hook.expander.model import Kind, Offer, Option, Price, Template
+from cluster_autoscaler_hook.solver.deadline import Deadline
 
 __all__ = ["Lookahead", "Step", "infer_overhead"]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from cluster_autoscaler_hook.expander.caller_model import Overhead
 from cluster_autoscaler_hook.expander.model import Kind, Offer, Price, Template
-from cluster_autoscaler_hook.model import App, Container, InstanceClass, Problem, Solution
+from cluster_autoscaler_hook.solver.model import App, Container, InstanceClass, Problem, Solution
 
 __all__ = ["Solve", "as_problem"]
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.expander.caller_model import Overhead
 from cluster_autoscaler_hook.expander.lookahead import Lookahead, Step
 from cluster_autoscaler_hook.expander.model import Offer, Option, Price
 from cluster_autoscaler_hook.expander.scheduler_model import NewNodes, shuffled_order, spread
+from cluster_autoscaler_hook.solver.deadline import Deadline
 
 __all__ = ["to_go"]
 

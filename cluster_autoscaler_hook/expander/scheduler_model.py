@@ -21,9 +21,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.expander.caller_model import Overhead
 from cluster_autoscaler_hook.expander.model import Kind, Template
+from cluster_autoscaler_hook.solver.deadline import Deadline
 
 __all__ = ["NewNodes", "shuffled_order", "spread"]
 

@@ -219,7 +219,7 @@ def _one_arena() -> None:
 def run(settings: Settings) -> None:
     """Serve until told to stop."""
     _one_arena()
-    from cluster_autoscaler_hook.solver import solve  # noqa: PLC0415  # HiGHS loads where it is used
+    from cluster_autoscaler_hook.solver.solve import solve  # noqa: PLC0415  # HiGHS loads where it is used
 
     logs.configure(settings.log_level)
     stopping = threading.Event()

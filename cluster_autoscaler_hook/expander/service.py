@@ -17,7 +17,6 @@ from typing import Any
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.expander import wire
 from cluster_autoscaler_hook.expander.caller_model import Overhead
 from cluster_autoscaler_hook.expander.decision import Choice, cheapest_that_fits, first_choice, with_plan
@@ -34,6 +33,7 @@ from cluster_autoscaler_hook.expander.plan import Solve
 from cluster_autoscaler_hook.expander.prices import Prices, price_groups
 from cluster_autoscaler_hook.expander.settings import Settings
 from cluster_autoscaler_hook.expander.time_limit import TimeLimited
+from cluster_autoscaler_hook.solver.deadline import Deadline
 from surgekit.process.modes import Mode
 
 __all__ = ["Expander"]

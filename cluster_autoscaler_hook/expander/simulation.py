@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from cluster_autoscaler_hook.catalogue import from_csv
-from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.expander import baselines
 from cluster_autoscaler_hook.expander.baselines import Policy
 from cluster_autoscaler_hook.expander.caller_model import Overhead, offer
@@ -21,7 +20,8 @@ from cluster_autoscaler_hook.expander.model import Offer, Price
 from cluster_autoscaler_hook.expander.plan import Solve, as_problem
 from cluster_autoscaler_hook.expander.prices import Prices
 from cluster_autoscaler_hook.expander.scale_up import Growth, scale_up
-from cluster_autoscaler_hook.model import Problem, Solution
+from cluster_autoscaler_hook.solver.deadline import Deadline
+from cluster_autoscaler_hook.solver.model import Problem, Solution
 
 __all__ = ["OURS", "PLAN", "REPORTING_SEEDS", "TUNING_SEEDS", "run", "simulate"]
 

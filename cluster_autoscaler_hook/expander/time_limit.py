@@ -14,7 +14,7 @@ import structlog
 
 from cluster_autoscaler_hook.expander.decision import PlanFailed
 from cluster_autoscaler_hook.expander.plan import Solve
-from cluster_autoscaler_hook.model import Problem, Solution
+from cluster_autoscaler_hook.solver.model import Problem, Solution
 
 __all__ = ["TimeLimited"]
 

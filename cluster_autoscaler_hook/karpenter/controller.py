@@ -11,13 +11,13 @@ from pathlib import Path
 
 import structlog
 
-from cluster_autoscaler_hook import solver
 from cluster_autoscaler_hook.karpenter.actuator import Actuator
 from cluster_autoscaler_hook.karpenter.metrics import HookMetrics
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.sources import ClusterSource
 from cluster_autoscaler_hook.karpenter.term import LONGEST_SLEEP_S, Term
-from cluster_autoscaler_hook.model import Problem, Solution
+from cluster_autoscaler_hook.solver.model import Problem, Solution
+from cluster_autoscaler_hook.solver.solve import Variant, solve
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.lease import Lease
 from surgekit.kube.watch import overdue
@@ -79,10 +79,10 @@ class Hook:
         return overdue(self._source.ages_s(now_s), self.settings.max_input_age_s)
 
     def _run(self) -> None:
-        variant = solver.Variant(self.settings.variant)
+        variant = Variant(self.settings.variant)
 
-        def solve(problem: Problem) -> Solution:
-            return solver.solve(problem, self.settings.solve_deadline_s, variant)
+        def solve_in_time(problem: Problem) -> Solution:
+            return solve(problem, self.settings.solve_deadline_s, variant)
 
         term: Term | None = None
         sleep_s = 0.0
@@ -96,7 +96,7 @@ class Hook:
             if self.not_ready(self._last_round_s):
                 sleep_s = LONGEST_SLEEP_S
                 continue
-            term = term or Term(self.settings, self._source, self._actuator, self.metrics, solve)
+            term = term or Term(self.settings, self._source, self._actuator, self.metrics, solve_in_time)
             try:
                 sleep_s = term.round()
             except (ApiError, KubeUnreachable) as error:

@@ -27,7 +27,7 @@ from cluster_autoscaler_hook.karpenter.model import (
     Shortage,
 )
 from cluster_autoscaler_hook.karpenter.settings import Settings
-from cluster_autoscaler_hook.model import App, Container, InstanceClass, Problem
+from cluster_autoscaler_hook.solver.model import App, Container, InstanceClass, Problem
 from surgekit.kube.pods import PodError, requests
 
 __all__ = ["architectures", "daemon_overhead", "in_zones", "offers", "problem_of", "understood", "unservable"]

@@ -28,7 +28,7 @@ from cluster_autoscaler_hook.karpenter.model import (
     WaitingPod,
 )
 from cluster_autoscaler_hook.karpenter.settings import Settings
-from cluster_autoscaler_hook.model import Problem, Solution
+from cluster_autoscaler_hook.solver.model import Problem, Solution
 
 __all__ = ["Solve", "make_plan", "resume", "rooms_of", "unplaced"]
 

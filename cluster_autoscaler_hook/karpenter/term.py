@@ -34,8 +34,8 @@ from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.steering import Waited, steer
 from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
 from cluster_autoscaler_hook.karpenter.triage import LetGo, triage
-from cluster_autoscaler_hook.model import InfeasibleProblem, InvalidProblem
-from cluster_autoscaler_hook.verifier import VerificationError
+from cluster_autoscaler_hook.solver.model import InfeasibleProblem, InvalidProblem
+from cluster_autoscaler_hook.solver.verifier import VerificationError
 from surgekit.process.modes import Mode
 
 __all__ = ["LONGEST_SLEEP_S", "Source", "Term"]

@@ -68,7 +68,7 @@ def main() -> None:
 def _expected() -> tuple[type[Exception], ...]:
     """Errors whose message is for the user; everything else is a bug and shows its traceback."""
     # Imported only when something went wrong.
-    from cluster_autoscaler_hook.model import InfeasibleProblem, InvalidProblem
+    from cluster_autoscaler_hook.solver.model import InfeasibleProblem, InvalidProblem
     from combofunc.explanation import NothingToExplain as NoComboFunc
     from hpa_replacement.adapter.registration import AnothersApi
     from hpa_replacement.explanation import NothingToExplain

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cluster_autoscaler_hook.variant import DEFAULT_DEADLINE_S
+from cluster_autoscaler_hook.solver.variant import DEFAULT_DEADLINE_S
 from kwok.errors import LabError
 from kwok.parts import WEIGHT
 from surgekit.cli.json_file import JsonFile, takes_output, write_json
@@ -95,7 +95,7 @@ def fcma(
     if random and skip_paper:
         raise typer.BadParameter("variant paper is the reference of --random", param_hint="--skip-paper")
     from cluster_autoscaler_hook import bench
-    from cluster_autoscaler_hook.variant import Variant
+    from cluster_autoscaler_hook.solver.variant import Variant
 
     problems = (
         bench.random_set(problem_set, random, seed) if random else bench.recorded_set(problem_set, data)
@@ -133,7 +133,7 @@ def expander(
         return
     from cluster_autoscaler_hook.expander.large_request import measure
     from cluster_autoscaler_hook.expander.simulation import REPORTING_SEEDS, run
-    from cluster_autoscaler_hook.solver import solve
+    from cluster_autoscaler_hook.solver.solve import solve
     from surgekit.process import logs
 
     logs.configure("WARNING")

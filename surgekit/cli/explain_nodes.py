@@ -10,13 +10,13 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from cluster_autoscaler_hook import solver
 from cluster_autoscaler_hook.karpenter import nodeplan
 from cluster_autoscaler_hook.karpenter.demand import architectures, daemon_overhead, offers, understood
 from cluster_autoscaler_hook.karpenter.explanation import Demand, Explanation, demand_of, explain, rented_for
 from cluster_autoscaler_hook.karpenter.model import OPT_IN_LABEL
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
+from cluster_autoscaler_hook.solver.solve import Variant, solve
 from surgekit.cli.json_file import write_json
 from surgekit.kube.client import ApiError, Kube
 
@@ -39,11 +39,11 @@ def explain_nodes(kube: Kube, settings: Settings, json_file: Path | None) -> Non
         architectures([n["metadata"].get("labels") or {} for n in nodes], settings),
     )
     offered = offers(catalogue, settings, overhead=daemon_overhead(daemon_sets, settings.pool))
-    variant = solver.Variant(settings.variant)
+    variant = Variant(settings.variant)
     said = explain(
         demand.counts,
         offered,
-        lambda problem: solver.solve(problem, settings.solve_deadline_s, variant),
+        lambda problem: solve(problem, settings.solve_deadline_s, variant),
         settings.zones,
     )
     rented = rented_for(demand, nodes, catalogue)

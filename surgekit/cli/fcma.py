@@ -12,11 +12,11 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from cluster_autoscaler_hook.variant import DEFAULT_DEADLINE_S, Variant
+from cluster_autoscaler_hook.solver.variant import DEFAULT_DEADLINE_S, Variant
 from surgekit.cli.json_file import JsonFile, write_json
 
 if TYPE_CHECKING:
-    from cluster_autoscaler_hook.model import Node, Problem, Solution
+    from cluster_autoscaler_hook.solver.model import Node, Problem, Solution
 
 __all__ = ["app", "figures"]
 
@@ -40,8 +40,8 @@ def solve_file(
     json_file: JsonFile = None,
 ) -> None:
     """Solve one problem: nodes, the containers on them, their cost and a lower bound of any."""
-    from cluster_autoscaler_hook import problem_file
-    from cluster_autoscaler_hook.solver import solve
+    from cluster_autoscaler_hook.solver import problem_file
+    from cluster_autoscaler_hook.solver.solve import solve
 
     problem = problem_file.load(file, sfmpl)
     started_s = time.monotonic()
@@ -53,7 +53,7 @@ def solve_file(
 
 def figures(problem: Problem, solution: Solution, variant: Variant, seconds: float) -> dict[str, Any]:
     """What `--json` writes."""
-    from cluster_autoscaler_hook import secondary
+    from cluster_autoscaler_hook.solver import secondary
 
     allocation: dict[str, list[dict[str, dict[str, int]]]] = {}
     for node in solution.allocation.nodes:
@@ -96,7 +96,7 @@ def _show(problem: Problem, solution: Solution, said: dict[str, Any], console: C
 
 def _containers(problem: Problem, node: Node) -> str:
     """`2 web x4` is two containers of web, each of four minimum-size ones."""
-    from cluster_autoscaler_hook.secondary import containers_on
+    from cluster_autoscaler_hook.solver.secondary import containers_on
 
     return ", ".join(
         f"{number} {name} x{level}" for (name, level), number in containers_on(problem, node).items()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from cluster_autoscaler_hook import solver
 from cluster_autoscaler_hook.karpenter.demand import offers, problem_of
 from cluster_autoscaler_hook.karpenter.model import MIB, Kind
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.strict_catalogue import SHIPPED, StrictCatalogue
+from cluster_autoscaler_hook.solver.solve import Variant, solve
 from kwok.node_mixes import Mix
 
 __all__ = ["TABLE", "priced"]
@@ -25,8 +25,8 @@ def priced(mix: Mix) -> dict[str, float]:
     catalogue, _ = StrictCatalogue(TABLE).read()
     problem = problem_of(counts, offers(catalogue, Settings()))
     costs = {
-        variant.value: solver.solve(problem, _DEADLINE_S, variant).cost_per_hour
-        for variant in (solver.Variant.FFC, solver.Variant.FFP)
+        variant.value: solve(problem, _DEADLINE_S, variant).cost_per_hour
+        for variant in (Variant.FFC, Variant.FFP)
     }
-    best = solver.solve(problem, Settings().solve_deadline_s, solver.Variant.BEST)
+    best = solve(problem, Settings().solve_deadline_s, Variant.BEST)
     return costs | {"bound": best.lower_bound_per_hour}

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cluster_autoscaler_hook import bench, random_problems
-from cluster_autoscaler_hook.solver import Variant
-from tests.cluster_autoscaler_hook.builders import PROBLEMS
+from cluster_autoscaler_hook.solver.solve import Variant
+from tests.cluster_autoscaler_hook.solver.builders import PROBLEMS
 
 TOP = {
     *("cost_ratio_total", "cost_ratio_mean", "cost_ratio_worst", "bound_ratio_mean"),

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from cluster_autoscaler_hook.catalogue import CatalogueEntry, CatalogueError, from_csv, load, parse
+from tests.paths import ROOT
 
-TABLE = Path(__file__).parents[2] / "cluster_autoscaler_hook" / "data" / "aws_eu_west_1.csv"
+TABLE = ROOT / "cluster_autoscaler_hook" / "data" / "aws_eu_west_1.csv"
 GOOD = """
 currency: USD
 priceUnit: hour

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster_autoscaler_hook.builders import EXAMPLES
+from tests.cluster_autoscaler_hook.solver.builders import EXAMPLES
 
 SURGEKIT = [sys.executable, "-c", "from surgekit.cli import main; main()"]
 

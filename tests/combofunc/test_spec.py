@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,8 +23,9 @@ from combofunc.reconcile.spec import (
     read,
 )
 from surgekit.process.modes import Mode
+from tests.paths import ROOT
 
-CRD = Path(__file__).parents[3] / "manifests" / "combofunc" / "combofunc.yaml"
+CRD = ROOT / "manifests" / "combofunc" / "combofunc.yaml"
 SMALL = {"name": "small", "cpu": "500m", "memory": "128Mi", "concurrency": 1}
 LARGE = {"name": "large", "cpu": 2, "memory": "1.5Gi", "concurrency": 8}
 TEMPLATE: dict[str, Any] = {

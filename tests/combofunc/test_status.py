@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +16,9 @@ from combofunc.reconcile.status import Pods
 from surgekit.kube.conditions import Condition, differs
 from surgekit.process.modes import Mode
 from tests.combofunc.test_spec import BY_HAND, combofunc
+from tests.paths import ROOT
 
-CRD = Path(__file__).parents[3] / "manifests" / "combofunc" / "combofunc.yaml"
+CRD = ROOT / "manifests" / "combofunc" / "combofunc.yaml"
 FUNCTION = read(combofunc())
 SMALL, LARGE = FUNCTION.sizes
 OLD = Size("old", 100, 2**20, 2)

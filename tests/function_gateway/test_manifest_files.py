@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +11,10 @@ import yaml
 from function_gateway.settings import Settings
 from surgekit.cli import app
 from surgekit.process.settings import describe, load
+from tests.paths import ROOT
 
 EMPTY = '""'
-MANIFESTS = Path(__file__).parents[3] / "manifests" / "load-balancer"
+MANIFESTS = ROOT / "manifests" / "load-balancer"
 
 
 def test_the_settings_file_names_every_key(request: pytest.FixtureRequest) -> None:

@@ -21,8 +21,8 @@ import node_speed_probe.settings
 import scheduler_extender.settings
 from surgekit.cli import app
 from surgekit.process.settings import describe, load
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "manifests"
 SETTINGS: dict[str, type[Any]] = {
     "extender": scheduler_extender.settings.Settings,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from kwok.lab import Lab
 from kwok.waiting import wait_for
+from tests.paths import ROOT
 
-MANIFESTS = Path(__file__).parents[2] / "manifests"
+MANIFESTS = ROOT / "manifests"
 NAMESPACE = "surgekit-system"
 PLACEMENT = "surgekit.dev/placement"
 SERVICE = f"surgekit-extender.{NAMESPACE}.svc"

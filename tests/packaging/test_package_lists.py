@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
+
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = {file.parent.name for file in ROOT.glob("*/__init__.py")} - {"tests"}
 

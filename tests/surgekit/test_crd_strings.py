@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.paths import ROOT
+
 Json = dict[str, Any]
-MANIFESTS = Path(__file__).parents[2] / "manifests"
+MANIFESTS = ROOT / "manifests"
 CRDS = [
     document
     for file in sorted(MANIFESTS.rglob("*.yaml"))

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.expander import wire
 from cluster_autoscaler_hook.expander.decision import PlanFailed
 from cluster_autoscaler_hook.expander.decode import decode, first_look
 from cluster_autoscaler_hook.expander.model import Demand, Kind, Offer, Option, Price, Template
 from cluster_autoscaler_hook.expander.prices import Prices
-from cluster_autoscaler_hook.model import Problem, Solution
+from cluster_autoscaler_hook.solver.deadline import Deadline
+from cluster_autoscaler_hook.solver.model import Problem, Solution
 
 RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.bin"))
 GIB = 1 << 30

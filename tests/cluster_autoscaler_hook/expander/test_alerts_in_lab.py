@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 from threading import Thread
 from typing import Any
 from urllib.parse import quote
@@ -19,9 +18,10 @@ from cluster_autoscaler_hook.expander.settings import Settings
 from kwok import prometheus
 from kwok.lab import Lab
 from tests.cluster_autoscaler_hook.expander.builders import RECORDED, no_plan
+from tests.paths import ROOT
 
 pytestmark = pytest.mark.lab
-RULES = Path(__file__).parents[3] / "manifests" / "overlays" / "monitoring" / "rules.yaml"
+RULES = ROOT / "manifests" / "overlays" / "monitoring" / "rules.yaml"
 
 
 @pytest.fixture

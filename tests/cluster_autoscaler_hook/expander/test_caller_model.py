@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.expander.caller_model import Overhead, estimate, offer
 from cluster_autoscaler_hook.expander.lookahead import infer_overhead
 from cluster_autoscaler_hook.expander.model import Demand, Kind, Template
+from cluster_autoscaler_hook.solver.deadline import Deadline
 from tests.cluster_autoscaler_hook.expander.builders import GIB, RECORDED, decoded, kind, template
 
 # The recorded cluster's: see recorded/ORIGIN.md.

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.expander import rollout
 from cluster_autoscaler_hook.expander.caller_model import Overhead
 from cluster_autoscaler_hook.expander.caller_model import offer as as_offered
@@ -17,7 +16,8 @@ from cluster_autoscaler_hook.expander.lookahead import Lookahead
 from cluster_autoscaler_hook.expander.model import Decision, Offer, Option
 from cluster_autoscaler_hook.expander.plan import as_problem
 from cluster_autoscaler_hook.expander.prices import Prices
-from cluster_autoscaler_hook.model import Allocation, InfeasibleProblem, Node, Problem, Solution
+from cluster_autoscaler_hook.solver.deadline import Deadline
+from cluster_autoscaler_hook.solver.model import Allocation, InfeasibleProblem, Node, Problem, Solution
 from tests.cluster_autoscaler_hook.expander.builders import (
     RECORDED,
     decoded,

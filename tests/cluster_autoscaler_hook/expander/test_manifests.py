@@ -17,8 +17,8 @@ from cluster_autoscaler_hook.expander.settings import Settings
 from surgekit.cli import app
 from surgekit.process.modes import Mode
 from surgekit.process.settings import describe, load
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[3]
 MANIFESTS = ROOT / "manifests" / "expander"
 README = ROOT / "cluster_autoscaler_hook" / "expander" / "README.md"
 

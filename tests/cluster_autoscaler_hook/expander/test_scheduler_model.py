@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.expander.caller_model import Overhead, estimate
 from cluster_autoscaler_hook.expander.model import Demand, Kind, Template
 from cluster_autoscaler_hook.expander.scheduler_model import NewNodes, shuffled_order, spread
+from cluster_autoscaler_hook.solver.deadline import Deadline
 from kwok.combofunc.model import NodeView
 from kwok.combofunc.stock_scheduler import best_nodes
 from kwok.combofunc.workload import Size

@@ -20,8 +20,8 @@ from cluster_autoscaler_hook.expander.plan import Solve
 from cluster_autoscaler_hook.expander.service import Expander
 from cluster_autoscaler_hook.expander.settings import Settings
 from cluster_autoscaler_hook.expander.time_limit import TimeLimited
-from cluster_autoscaler_hook.model import Problem, Solution
-from cluster_autoscaler_hook.solver import solve
+from cluster_autoscaler_hook.solver.model import Problem, Solution
+from cluster_autoscaler_hook.solver.solve import solve
 from surgekit.process.modes import Mode
 from surgekit.process.settings import SettingsError, load
 from tests.cluster_autoscaler_hook.expander.builders import (

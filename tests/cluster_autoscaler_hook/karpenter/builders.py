@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster_autoscaler_hook import first_fit
-from cluster_autoscaler_hook.deadline import Deadline
 from cluster_autoscaler_hook.karpenter.model import (
     ARCHITECTURE,
     CAPACITY_TYPE,
@@ -17,7 +15,9 @@ from cluster_autoscaler_hook.karpenter.model import (
     PendingPod,
     WaitingPod,
 )
-from cluster_autoscaler_hook.model import Problem, Solution
+from cluster_autoscaler_hook.solver import first_fit
+from cluster_autoscaler_hook.solver.deadline import Deadline
+from cluster_autoscaler_hook.solver.model import Problem, Solution
 
 GIB = 1 << 30
 TOLERATION = {"key": POOL_LABEL, "operator": "Equal", "value": "fcma", "effect": "NoSchedule"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,13 +12,14 @@ from cluster_autoscaler_hook.karpenter.controller import LEASE_NAME
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from surgekit.process.modes import Mode
 from surgekit.process.settings import SettingsError, describe, load
+from tests.paths import ROOT
 
 NODE_CLASS = {
     "node_class_group": "karpenter.k8s.aws",
     "node_class_kind": "EC2NodeClass",
     "node_class_name": "default",
 }
-MANIFESTS = Path(__file__).parents[3] / "manifests" / "karpenter"
+MANIFESTS = ROOT / "manifests" / "karpenter"
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from cluster_autoscaler_hook.karpenter.model import (
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.strict_catalogue import SHIPPED
 from cluster_autoscaler_hook.karpenter.term import Term
-from cluster_autoscaler_hook.model import InvalidProblem, Problem, Solution
+from cluster_autoscaler_hook.solver.model import InvalidProblem, Problem, Solution
 from surgekit.kube.client import ApiError, Kube
 from surgekit.process.modes import Mode
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB, pending, solve

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import copy
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from combofunc.in_place_deployment.spec import MAX_REPLICAS, SpecError, read
+from tests.paths import ROOT
 
-CRD = Path(__file__).parents[3] / "manifests" / "combofunc" / "inplacedeployment.yaml"
+CRD = ROOT / "manifests" / "combofunc" / "inplacedeployment.yaml"
 CONTAINER: dict[str, Any] = {
     "name": "c",
     "image": "i:1",

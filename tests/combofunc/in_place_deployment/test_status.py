@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import yaml
@@ -11,8 +10,9 @@ import yaml
 from combofunc.in_place_deployment.spec import InPlaceDeployment, SpecError, read
 from combofunc.in_place_deployment.status import REASONS, Counts, invalid_status, status_of
 from tests.combofunc.in_place_deployment.test_spec import deployment
+from tests.paths import ROOT
 
-CRD = Path(__file__).parents[3] / "manifests" / "combofunc" / "inplacedeployment.yaml"
+CRD = ROOT / "manifests" / "combofunc" / "inplacedeployment.yaml"
 WEB = read(deployment(replicas=4))
 PAUSED = replace(WEB, paused=True)
 

@@ -13,8 +13,8 @@ from hpa_replacement.adapter.model import METRIC, POLICY_LABEL
 from hpa_replacement.adapter.registration import Service, api_service
 from hpa_replacement.adapter.settings import Settings
 from surgekit.process.settings import describe, load
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[3]
 MANIFESTS = ROOT / "manifests" / "adapter"
 README = ROOT / "hpa_replacement" / "adapter" / "README.md"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 import yaml
@@ -14,9 +13,9 @@ from kwok.combofunc.arms import AS_SHIPPED_S
 from kwok.combofunc.workload import FUNCTIONS, Function, Workload
 from kwok.errors import TrafficError
 from surgekit.kube.duration import seconds
+from tests.paths import ROOT
 
 SEEDS = range(1, 6)
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=lambda f: f.name)

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from surgekit.cli import app
 from surgekit.cli.json_file import JsonFile
 from surgekit.kube.client import NoCluster
+from tests.paths import ROOT
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -86,7 +87,7 @@ def test_without_a_kubeconfig_one_line_says_what_to_do(words: tuple[str, ...], n
 
 
 def test_such_an_error_is_printed_without_a_traceback(no_cluster: Path) -> None:
-    environ = {"HOME": str(no_cluster), "PYTHONPATH": str(Path(__file__).parents[2])}
+    environ = {"HOME": str(no_cluster), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-m", "surgekit", "serve", "probe", "--kubeconfig", "not-there"],
         env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=90,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from io import BytesIO
-from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -16,6 +15,7 @@ from kubernetes import client
 
 from surgekit.kube.api_path import InvalidPath, Resource, checked, group_path, is_api_version, is_kind
 from surgekit.kube.client import Kube
+from tests.paths import ROOT
 
 DEPLOYMENTS = Resource("apps/v1", "deployments")
 PODS = Resource("v1", "pods")
@@ -158,7 +158,7 @@ _EXEMPT = (
 _PACKAGES = (
     "surgekit", "scheduler_extender", "node_speed_probe", "cluster_autoscaler_hook", "hpa_replacement",
 )  # fmt: skip
-_ROOT = Path(__file__).parents[2]
+_ROOT = ROOT
 _ASKING = ("get", "list_all", "create", "replace", "patch", "delete", "stream")
 
 

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, Counter
 from kwok.ports import answers_ready, free_ports
 from kwok.processes import Processes
 from surgekit.process.health_server import pages
+from tests.paths import ROOT
 
 
 class Metrics:
@@ -73,7 +74,7 @@ def process(tmp_path: Path) -> Iterator[tuple[int, Path, Processes]]:
     told, (port,) = tmp_path / "told", free_ports(1)
     code = (
         "import sys; from pathlib import Path\n"
-        f"sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
         "from tests.surgekit.process.test_health_server import Replica\n"
         "from surgekit.process.health_server import serve\n"
         f"serve(lambda: Replica(told=Path({str(told)!r})), '127.0.0.1:{port}', 'surgekit-test', 'INFO')\n"

@@ -11,6 +11,7 @@ from scheduler_extender.settings import Settings
 from surgekit.kube.quantity import QuantityError, parse
 from surgekit.process.modes import Mode
 from surgekit.process.settings import SettingsError, describe, load
+from tests.paths import ROOT
 
 
 def test_file_then_environment_then_given(tmp_path: Path) -> None:
@@ -54,7 +55,7 @@ def test_bad_environment_names_the_key() -> None:
     ("settings", "part"), [(Settings, "scheduler_extender"), (ProbeSettings, "node_speed_probe")]
 )
 def test_every_setting_stands_in_the_readme_as_it_is(settings: type, part: str) -> None:
-    readme = (Path(__file__).parents[2] / part / "README.md").read_text()
+    readme = (ROOT / part / "README.md").read_text()
     for key, default, meaning in describe(settings):
         assert f"| `{key}` | {default} | {meaning} |" in readme
 

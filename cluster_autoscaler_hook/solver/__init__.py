@@ -1,0 +1,1 @@
+"""FCMA's solver: which instance classes to rent for a workload, and which containers go on each node."""

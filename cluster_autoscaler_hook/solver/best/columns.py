@@ -1,0 +1,248 @@
+"""Column generation: the cheapest mix of node patterns, patterns found as they are needed.
+
+    minimise   sum_k p_k x_k   such that   sum_k r_ak x_k >= need_a,  x_k >= 0
+
+over all patterns k (a class and its containers). Only patterns that lower the optimum are ever made:
+with the duals of the rows as worths, such a pattern is a filling worth more than its class costs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from cluster_autoscaler_hook.solver.best.filling import Filled, even_performance, fill_classes
+from cluster_autoscaler_hook.solver.best.greedy import cover, still_needed
+from cluster_autoscaler_hook.solver.best.knapsack import Knapsack
+from cluster_autoscaler_hook.solver.best.tables import Floats, Ints, Pattern, Tables
+from cluster_autoscaler_hook.solver.deadline import Deadline
+from cluster_autoscaler_hook.solver.linear_program import LinearProgram
+
+__all__ = ["Mix", "best_mix", "best_whole", "dive"]
+
+# A pattern must promise this much over its price to be worth a column.
+PROMISE = 1e-6
+# What leaving an app out costs at first, over what it should.
+DEAR = 1.3
+# How exact the exact knapsack is, and how long it may search.
+KNAPSACK_GAP = 1e-3
+KNAPSACK_NODES = 50
+# It is asked about classes that the quick filling makes worth this much of their price, until so many
+# patterns are found.
+NEAR = 0.85
+FOUND = 3
+# A dive takes a pattern that the mix has this much of.
+ROUND_UP = 0.75
+# And goes on with this many patterns, those that cost least more than they are worth.
+KEPT = 120
+
+
+class Mix:
+    """Patterns in fractional numbers, what performance is worth at them, and what they cost."""
+
+    def __init__(self, patterns: list[Pattern], amounts: Floats, worth: Floats, cost: float) -> None:
+        self.patterns, self.amounts, self.worth, self.cost = patterns, amounts, worth, cost
+
+
+def best_mix(
+    tables: Tables, need: Floats, pool: Iterable[Pattern], guess: Floats, rounds: int, deadline: Deadline,
+    exact: int = 0,
+) -> Mix | None:  # fmt: skip
+    """None when the deadline comes before the first optimum. `guess` is what performance should be worth.
+    Where the quick filling finds nothing more, the knapsack is asked, `exact` times at most."""
+    master = _Master(tables, need, pool, guess)
+    knapsacks: dict[int, Knapsack] = {}
+    mix: Mix | None = None
+    priced = guess
+    for turn in range(rounds + 1):
+        following = master.mix(deadline.left_s())
+        if following is None:
+            return mix
+        mix = following
+        if turn == rounds or deadline.reached():
+            return mix
+        # Duals jump between extremes; half the way there is the better guess (Wentges' smoothing).
+        priced = (priced + mix.worth) / 2
+        if master.fill(priced, mix.worth):
+            continue
+        priced = mix.worth
+        if master.fill(priced, mix.worth) or master.leaves_out_dearer():
+            continue
+        before = len(master.patterns)
+        for i in master.near_worth(mix.worth)[:exact]:
+            if deadline.reached() or len(master.patterns) == before + FOUND:
+                break
+            exact -= 1
+            if i not in knapsacks:
+                knapsacks[i] = Knapsack(tables, i, master.needed)
+            worths = mix.worth[:, None] * master.performance
+            found, _ = knapsacks[i].solve(worths, deadline.left_s(), KNAPSACK_GAP, KNAPSACK_NODES)
+            needed = master.needed
+            if found is not None and _worth_of(tables, found, worths, needed) > tables.price[i] * (
+                1 + KNAPSACK_GAP
+            ):
+                master.add(found)
+        if len(master.patterns) == before:
+            return mix
+    return mix
+
+
+class _Master:
+    """The program over the patterns made so far. What its mix leaves out is paid for at more than it should
+    cost: were that price far off, so would the first duals be, and the patterns they ask for useless."""
+
+    def __init__(self, tables: Tables, need: Floats, pool: Iterable[Pattern], guess: Floats) -> None:
+        self._tables, self._random = tables, np.random.default_rng(1)
+        self.needed = tables.needed(need)
+        self.performance = even_performance(tables, need, self.needed)
+        self._wanted = np.flatnonzero(need > 0)
+        self._row_of = {int(a): row for row, a in enumerate(self._wanted)}
+        # In shares of the need: HiGHS takes what is far below 1 for nothing.
+        self._need = need
+        self._program = LinearProgram([1.0] * len(self._wanted), [math.inf] * len(self._wanted))
+        self._leaving_out = DEAR * guess[self._wanted] * need[self._wanted]
+        self._left_out = np.zeros(0, dtype=bool)
+        for row in range(len(self._wanted)):
+            self._program.add(float(self._leaving_out[row]), [row], [1.0])
+        self.patterns: dict[Pattern, None] = {}
+        for pattern in pool:
+            self.add(pattern)
+
+    def add(self, pattern: Pattern) -> None:
+        inside = [(a, n) for a, n in pattern.counts if a in self._row_of]
+        if pattern in self.patterns or not inside:
+            return
+        self.patterns[pattern] = None
+        family = self._tables.class_family[pattern.class_index]
+        served = [min(n * float(self.performance[a, family] / self._need[a]), 1.0) for a, n in inside]
+        rows = [self._row_of[a] for a, _ in inside]
+        self._program.add(float(self._tables.price[pattern.class_index]), rows, served)
+
+    def mix(self, seconds: float) -> Mix | None:
+        outcome = self._program.solve(seconds)
+        if outcome.duals is None or outcome.values is None:
+            return None
+        worth = np.zeros(len(self._tables.apps))
+        worth[self._wanted] = np.maximum(outcome.duals, 0.0) / self._need[self._wanted]
+        self._left_out = outcome.values[: len(self._wanted)] > 1e-9
+        return Mix(list(self.patterns), outcome.values[len(self._wanted) :], worth, outcome.objective)
+
+    def fill(self, priced: Floats, worth: Floats) -> bool:
+        """Add the best filling of each class at `priced`, if it promises something at `worth`."""
+        before = len(self.patterns)
+        filled = self._filled(priced)
+        worths = (worth[:, None] * self.performance).T[self._tables.class_family]
+        gain = (filled.useful() * worths).sum(axis=1)
+        for promising in np.flatnonzero(gain > self._tables.price * (1 + PROMISE)):
+            self.add(filled.pattern(int(promising)))
+        return len(self.patterns) > before
+
+    def leaves_out_dearer(self) -> bool:
+        """Make dearer what the last mix left out; whether it left anything out."""
+        self._leaving_out[self._left_out] *= 2
+        prices = [self._tables.price[pattern.class_index] for pattern in self.patterns]
+        self._program.set_costs(np.array([*self._leaving_out, *prices]))
+        return bool(self._left_out.any())
+
+    def near_worth(self, worth: Floats) -> list[int]:
+        """Classes that the quick filling comes near with, best first."""
+        gain = self._filled(worth).worth / self._tables.price
+        return [int(i) for i in np.argsort(-gain, kind="stable") if gain[i] > NEAR]
+
+    def _filled(self, worth: Floats) -> Filled:
+        worths = worth[:, None] * self.performance
+        return fill_classes(self._tables, worths, self.needed, self._random)
+
+
+def _worth_of(tables: Tables, pattern: Pattern, worths: Floats, needed: Ints) -> float:
+    family = tables.class_family[pattern.class_index]
+    return float(sum(worths[a, family] * min(n, needed[a, family]) for a, n in pattern.counts))
+
+
+def dive(
+    tables: Tables, need: Floats, mix: Mix, guess: Floats, rounds: int, deadline: Deadline,
+    dear: float = np.inf,
+) -> list[Pattern] | None:  # fmt: skip
+    """Whole nodes from a fractional mix: take what it has whole, or nearly, or most of, and mix again for
+    what is still needed, greedily once the deadline is there. None when that would cost `dear` or more."""
+    need, chosen = need.copy(), list[Pattern]()
+    while True:
+        if tables.cost(chosen) + mix.cost > dear:
+            return None
+        before = len(chosen)
+        for k in _nearly_whole(mix):
+            taken = _as_needed(tables, mix.patterns[k], max(int(mix.amounts[k] + 1e-6), 1), need)
+            chosen += taken
+            need = still_needed(tables, need - tables.served(taken))
+        if not need.any():
+            return chosen
+        guess = np.maximum(mix.worth, guess / 2)  # a dual can be 0
+        following = None
+        if len(chosen) > before:  # what is left of a pattern can need more memory than the whole
+            kept = _clip(tables, _cheapest_for_their_worth(tables, mix, need), need)
+            following = best_mix(tables, need, kept, guess, rounds, deadline)
+        if following is None:
+            rest = cover(tables, guess, need, np.random.default_rng(1), deadline, dear - tables.cost(chosen))
+            return None if rest is None else chosen + rest
+        mix = following
+
+
+def _nearly_whole(mix: Mix) -> list[int]:
+    """Patterns the mix has whole; else those it has nearly whole; else the one it has most of."""
+    for enough in (1 - 1e-6, ROUND_UP):
+        found = np.flatnonzero(mix.amounts >= enough)
+        if len(found):
+            return [int(k) for k in found]
+    return [int(np.argmax(mix.amounts))] if mix.patterns else []
+
+
+def _as_needed(tables: Tables, pattern: Pattern, times: int, need: Floats) -> list[Pattern]:
+    """The pattern as often as it is needed whole, at most `times`; else once, what is needed of it."""
+    needed = tables.needed(need)[:, tables.class_family[pattern.class_index]]
+    often = min([times, *(int(needed[a]) // n for a, n in pattern.counts)])
+    if often:
+        return [pattern] * often
+    return _clip(tables, [pattern], need)
+
+
+def _cheapest_for_their_worth(tables: Tables, mix: Mix, need: Floats) -> list[Pattern]:
+    worths = mix.worth[:, None] * tables.performance
+    needed = tables.needed(need)
+    excess = [tables.price[p.class_index] - _worth_of(tables, p, worths, needed) for p in mix.patterns]
+    return [mix.patterns[k] for k in np.lexsort((excess, -mix.amounts))[:KEPT]]
+
+
+def best_whole(
+    tables: Tables, pool: Iterable[Pattern], known: list[Pattern], seconds: float, nodes: int
+) -> list[Pattern] | None:
+    """The cheapest whole numbers of the pool's patterns, as far as a limited search from known ones goes."""
+    patterns = list(pool)
+    program = LinearProgram(list(tables.workload), [math.inf] * len(tables.apps))
+    for pattern in patterns:
+        family = tables.class_family[pattern.class_index]
+        apps = [a for a, _ in pattern.counts]
+        served = [min(n * tables.performance[a, family], 1.0) for a, n in pattern.counts]
+        program.add(float(tables.price[pattern.class_index]), apps, served, integer=True)
+    program.start_from(np.array([known.count(pattern) for pattern in patterns], dtype=float))
+    outcome = program.solve(seconds, 1e-4, nodes)
+    if outcome.values is None:
+        return None
+    chosen = [p for p, n in zip(patterns, np.rint(outcome.values).astype(int), strict=True) for _ in range(n)]
+    return chosen if not still_needed(tables, tables.workload - tables.served(chosen)).any() else None
+
+
+def _clip(tables: Tables, pool: list[Pattern], need: Floats) -> list[Pattern]:
+    """The pool without containers that are no longer needed, unless they save memory."""
+    needed = tables.needed(need)
+    clipped: dict[Pattern, None] = {}
+    for pattern in pool:
+        family = tables.class_family[pattern.class_index]
+        counts = {a: n for a, n in pattern.counts if needed[a, family]}
+        if counts and tables.holds(pattern.class_index, counts):
+            less = {a: min(n, int(needed[a, family])) for a, n in counts.items()}
+            if tables.holds(pattern.class_index, less):
+                counts = less
+            clipped[Pattern(pattern.class_index, tuple(counts.items()))] = None
+    return list(clipped)

@@ -1,0 +1,253 @@
+"""Which containers to put on one node: a knapsack in cores and memory, for all classes at once.
+
+Bundles (containers of one aggregation level) are taken greedily by worth per resource, where a
+resource is a mix of cores and memory. No mix is right for all classes, so each class is filled once per
+mix and keeps the best. All (class, mix) rows take their next bundle in the same numpy step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_autoscaler_hook.solver.best.tables import Bundles, Floats, Ints, Pattern, Tables
+
+__all__ = ["Filled", "even_performance", "fill_classes", "fill_room"]
+
+# Share of cores in the resource a bundle is judged by; the rest is memory, scaled to the class's ratio.
+MIXES: Floats = np.array([1.0, 0.7, 0.5, 0.3, 0.0])
+# How many of the best classes are filled again in how many random orders, and how far from the order by
+# worth these are.
+CLOSER_CLASSES = 16
+CLOSER_MIXES = 16
+NOISE = 0.2
+HOPELESS, MANY = 0.7, 200
+# Bundles a row is offered between looks at which rows have room.
+STEPS = 8
+# How many counts of an app a node with room is asked about, above what is needed and below.
+TRIED = 16
+
+
+@dataclass(frozen=True)
+class Filled:
+    """The best filling of each class: how much it is worth, and the containers per app. There can be more of
+    them than needed, where that saves memory; those are worth nothing."""
+
+    tables: Tables
+    limit: Ints  # per (app, family)
+    worth: Floats
+    counts: Ints
+
+    def pattern(self, class_index: int) -> Pattern:
+        row = self.counts[class_index]
+        counts = {int(a): int(row[a]) for a in np.flatnonzero(row)}
+        return self.tables.pattern(class_index, counts, self.limit)
+
+    def useful(self) -> Ints:
+        """The containers per class and app without those above the need."""
+        return np.minimum(self.counts, self.limit.T[self.tables.class_family])
+
+
+def even_performance(tables: Tables, need: Floats, needed: Ints) -> Floats:
+    """Performance of one container per (app, family) that counts. The last container of an app serves less
+    than it could; spread over all of them, a family whose containers divide the need well wins."""
+    return np.minimum(tables.performance, need[:, None] / np.maximum(needed, 1))
+
+
+def fill_classes(
+    tables: Tables, worths: Floats, needed: Ints, random: np.random.Generator, dearest: float = np.inf
+) -> Filled:
+    """Fill an empty node of every class up to price `dearest`; `worths`, `needed` per (app, family)."""
+    limit = np.minimum(needed, tables.per_node)
+    empty = np.zeros((len(tables.classes), len(tables.apps)), np.int64)
+    best = Filled(tables, limit, np.zeros(len(tables.classes)), empty)
+    # Families where an app is worth far less for its room than elsewhere are left to others.
+    gain = worths / tables.least_cost
+    hopeless = HOPELESS if len(tables.bundles.app) > MANY else 0.0
+    welcome = (worths > 0) & (gain >= hopeless * gain.max(axis=1, keepdims=True))
+    offer = _offer(tables, limit, welcome)
+    members = np.flatnonzero(tables.price <= dearest)
+    if not len(offer.served) or not len(members):
+        return best
+    _keep_best(best, *_fill(tables, offer, worths, members, MIXES, None))
+    # The classes that look best are looked at more closely, in orders that are a little off.
+    closer = members[np.argsort(-best.worth[members] / tables.price[members], kind="stable")[:CLOSER_CLASSES]]
+    mixes = random.random(CLOSER_MIXES)
+    _keep_best(best, *_fill(tables, offer, worths, np.sort(closer), mixes, random))
+    return best
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """Bundles that a node may take, larger levels first: how many needed containers one serves for, and how
+    often it may be taken. A bundle of surplus serves for fewer than it has, once."""
+
+    limit: Ints
+    bundles: Bundles
+    served: Floats
+    times: Floats
+
+
+def _offer(tables: Tables, limit: Ints, welcome: NDArray[np.bool_]) -> _Offer:
+    all_of_it = tables.bundles
+    wanted = (all_of_it.level <= limit[all_of_it.app, all_of_it.family]) & welcome[
+        all_of_it.app, all_of_it.family
+    ]
+    bundles = all_of_it[wanted]
+    surplus = [
+        (a, f, level, level * tables.cores[a, f], memory, served)
+        for a, f in tables.aggregating
+        if limit[a, f] > 1 and welcome[a, f]
+        for level, memory, served in tables.surplus(a, f, int(limit[a, f]))
+    ]
+    served = bundles.level.astype(float)
+    if not surplus:
+        return _Offer(limit, bundles, served, np.full(len(served), np.inf))
+    app, family, level, cores, memory, serves = (np.array(column) for column in zip(*surplus, strict=True))
+    order = np.argsort(-np.append(bundles.level, level), kind="stable")
+    joined = Bundles(
+        np.append(bundles.app, app), np.append(bundles.family, family), np.append(bundles.level, level),
+        np.append(bundles.cores, cores), np.append(bundles.memory, memory),
+    )  # fmt: skip
+    times = np.append(np.full(len(served), np.inf), np.ones(len(serves)))
+    return _Offer(limit, joined[order], np.append(served, serves)[order], times[order])
+
+
+def _keep_best(best: Filled, classes: Ints, counts: Ints, worth: Floats) -> None:
+    order = np.lexsort((worth, classes))
+    last = np.flatnonzero(np.diff(classes[order], append=-1))
+    rows = order[last]
+    rows = rows[worth[rows] > best.worth[classes[rows]]]
+    best.worth[classes[rows]], best.counts[classes[rows]] = worth[rows], counts[rows]
+
+
+def _fill(
+    tables: Tables, offer: _Offer, worths: Floats, members: Ints,
+    mixes: Floats, random: np.random.Generator | None,
+) -> tuple[Ints, Ints, Floats]:  # fmt: skip
+    """Every member with every mix: its class, its containers per app, what they are worth."""
+    orders, classes = _orders(tables, offer, worths, members, mixes, random)
+    counts, worth = _take_in_order(tables, orders, classes, worths, offer)
+    return classes, counts, worth
+
+
+def _orders(
+    tables: Tables, offer: _Offer, worths: Floats, members: Ints,
+    mixes: Floats, random: np.random.Generator | None,
+) -> tuple[Ints, Ints]:  # fmt: skip
+    """In which order each row takes bundles: by worth per resource. Returns the orders (rows of bundle
+    indices, -1 at the end) and the class of each row."""
+    bundles = offer.bundles
+    rows, classes = [], []
+    per_family = [np.flatnonzero(bundles.family == f) for f in range(len(tables.families))]
+    width = max(map(len, per_family))
+    for f, index in enumerate(per_family):
+        own = members[tables.class_family[members] == f]
+        if not len(index) or not len(own):
+            continue
+        worth = worths[bundles.app[index], f] * offer.served[index]
+        if random is not None:
+            worth = worth * np.exp(NOISE * random.standard_normal((len(mixes), len(index))))
+        ratio = tables.capacity[own, 1] / tables.capacity[own, 0]
+        ratios, ratio_of = np.unique(np.round(ratio, 6), return_inverse=True)
+        memory = bundles.memory[index] / ratios[:, None]
+        judged = mixes[:, None] * bundles.cores[index] + (1 - mixes)[:, None] * memory[:, None, :]
+        # The sort is stable and bundles come larger level first: of two equally good the larger is taken.
+        order = np.argsort(-worth / np.maximum(judged, 1e-12), axis=2, kind="stable")
+        padded = np.full((len(ratios), len(mixes), width), -1, dtype=np.int64)
+        padded[:, :, : len(index)] = index[order]
+        rows.append(padded[ratio_of].reshape(-1, width))
+        classes.append(np.repeat(own, len(mixes)))
+    if not rows:
+        return np.zeros((0, width), dtype=np.int64), np.zeros(0, dtype=np.int64)
+    return np.concatenate(rows), np.concatenate(classes)
+
+
+def _take_in_order(
+    tables: Tables, orders: Ints, members: Ints, worths: Floats, offer: _Offer
+) -> tuple[Ints, Floats]:
+    bundles = offer.bundles
+    family = tables.class_family[members]
+    full = offer.limit.T[family].astype(float)
+    left = full.ravel().copy()
+    surplus = np.zeros(len(left)) if np.isfinite(offer.times).any() else None
+    rows = np.arange(len(members))  # those that still have room
+    cores, memory, slots = (tables.room[members, column].copy() for column in range(3))
+    # At the end stands what bundle -1 is: nothing, of which none fits.
+    item_cores, item_memory, serves, times, over, app = (
+        np.append(column, last)
+        for column, last in zip(
+            (np.maximum(bundles.cores, 1e-12), np.maximum(bundles.memory, 1e-12), offer.served, offer.times,
+             bundles.level - offer.served, bundles.app),
+            (1e300, 1e300, 1, 1, 0, 0), strict=True,
+        )
+    )  # fmt: skip
+    least_cores, least_memory = bundles.cores.min(), bundles.memory.min()
+    for start in range(0, orders.shape[1], STEPS):
+        block = orders[rows, start : start + STEPS].T
+        where = rows * full.shape[1] + app[block]
+        for c, m, n, bundle, at in zip(
+            item_cores[block], item_memory[block], serves[block], block, where, strict=True
+        ):
+            has = left[at]
+            take = np.floor(np.minimum(np.minimum(cores / c, memory / m), np.minimum(slots, has / n)))
+            if surplus is not None:
+                take = np.minimum(take, times[bundle])
+                surplus[at] += take * over[bundle]
+            cores -= take * c
+            memory -= take * m
+            slots -= take
+            left[at] = has - take * n
+        open_rows = (cores >= least_cores) & (memory >= least_memory) & (slots >= 1) & (block[-1] >= 0)
+        if not open_rows.all():
+            rows, cores, memory, slots = (v[open_rows] for v in (rows, cores, memory, slots))
+            if not len(rows):
+                break
+    served = full - left.reshape(full.shape)
+    counts = served if surplus is None else served + surplus.reshape(full.shape)
+    return counts.astype(np.int64), (served * worths.T[family]).sum(axis=1)
+
+
+def fill_room(
+    tables: Tables, class_index: int, counts: dict[int, int], worths: Floats, needed: Ints
+) -> dict[int, int]:
+    """More containers for a node that has some, as `needed` (per app and family) allows; the additions.
+
+    What an app has and gets is aggregated together, so each step asks for the memory of the whole."""
+    family = int(tables.class_family[class_index])
+    content, added = dict(counts), dict[int, int]()
+    cores, memory, running = tables.used(family, content)
+    room = tables.room[class_index]
+    candidates = np.flatnonzero((needed[:, family] > 0) & (worths[:, family] > 0))
+    if not len(candidates):
+        return added
+    ratio = room[1] / room[0]
+    cost = tables.cores[candidates, family] + tables.memory_per_container[candidates, family] / ratio
+    for a in candidates[np.argsort(-worths[candidates, family] / np.maximum(cost, 1e-12), kind="stable")]:
+        container = tables.containers[int(a), family]
+        needs, present = container.aggregation, content.get(int(a), 0)
+        limit = int(tables.per_node[a, family]) - present
+        if container.cores > 0:
+            limit = int(min(limit, (room[0] - cores) / container.cores))
+        before, ran = needs.memory_of(present), needs.running(present)
+        for count in _counts(int(needed[a, family]), limit, container.levels[-1]):
+            more = needs.memory_of(present + count) - before
+            slots = needs.running(present + count) - ran
+            if memory + more <= room[1] and running + slots <= room[2]:
+                content[int(a)] = present + count
+                added[int(a)] = count
+                cores += count * container.cores
+                memory += more
+                running += slots
+                break
+    return added
+
+
+def _counts(needed: int, limit: int, level: int) -> Iterator[int]:
+    """How many to try, best first: what is needed, a few more, which can take less memory, then fewer."""
+    yield from range(needed, min(limit, needed + min(level, TRIED) - 1) + 1)
+    fewer = min(needed - 1, limit)
+    yield from range(fewer, max(fewer - TRIED, 0), -1)

@@ -1,0 +1,80 @@
+"""Rent nodes one kind at a time: each time the class whose best filling is worth most for its price."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cluster_autoscaler_hook.solver.best.filling import Filled, even_performance, fill_classes
+from cluster_autoscaler_hook.solver.best.packing import pack
+from cluster_autoscaler_hook.solver.best.tables import Floats, Pattern, Tables
+from cluster_autoscaler_hook.solver.deadline import Deadline
+from cluster_autoscaler_hook.solver.model import TOLERANCE
+
+__all__ = ["Rounds", "cover", "still_needed"]
+
+
+@dataclass(slots=True)
+class Rounds:
+    """How many more rounds are taken even after the deadline: an answer is worth them."""
+
+    left: int = 0
+
+
+def still_needed(tables: Tables, need: Floats) -> Floats:
+    """Without what is met but for rounding."""
+    return np.where(need > tables.workload * TOLERANCE / 2, need, 0.0)
+
+
+def cover(
+    tables: Tables, worth: Floats, need: Floats, random: np.random.Generator, deadline: Deadline,
+    dear: float = np.inf, rounds: Rounds | None = None,
+) -> list[Pattern] | None:  # fmt: skip
+    """Nodes that meet `need`; None when they would cost `dear` or more.
+
+    In each round one node that meets all that is left is looked at too: filling node after node well leaves
+    a poor last one. After the deadline, and after `rounds`, the rest is packed."""
+    need = still_needed(tables, need)
+    patterns: list[Pattern] = []
+    cost = 0.0
+    ended: list[Pattern] | None = None
+    while need.any():
+        if rounds is not None and rounds.left > 0:
+            rounds.left -= 1
+        elif deadline.reached():
+            rest = pack(tables, need)
+            return patterns + rest if cost + tables.cost(rest) < dear else ended
+        needed = tables.needed(need)
+        worths = worth[:, None] * even_performance(tables, need, needed)
+        filled = fill_classes(tables, worths, needed, random, dear - cost)
+        last = _last(tables, filled, need)
+        if last is not None and cost + tables.price[last.class_index] < dear:
+            ended = [*patterns, last]
+            dear = cost + float(tables.price[last.class_index])
+        gain = filled.worth / tables.price
+        chosen = int(np.argmax(gain))
+        if gain[chosen] <= 0:
+            return ended
+        pattern = filled.pattern(chosen)
+        family = tables.class_family[chosen]
+        # As often as every app in it still needs it whole.
+        times = max(1, min(int(needed[a, family]) // count for a, count in pattern.counts))
+        patterns += [pattern] * times
+        cost += times * float(tables.price[chosen])
+        if cost > dear:
+            return ended
+        for a, count in pattern.counts:
+            need[a] -= times * count * tables.performance[a, family]
+        need = still_needed(tables, need)
+    return patterns
+
+
+def _last(tables: Tables, filled: Filled, need: Floats) -> Pattern | None:
+    """The cheapest of the filled nodes that meet all of `need`."""
+    served = filled.counts * tables.performance.T[tables.class_family]
+    enough = (still_needed(tables, need - served) == 0).all(axis=1)
+    if not enough.any():
+        return None
+    pattern = filled.pattern(int(np.argmin(np.where(enough, tables.price, np.inf))))
+    return pattern if not still_needed(tables, need - tables.served([pattern])).any() else None

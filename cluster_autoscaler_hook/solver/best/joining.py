@@ -1,0 +1,135 @@
+"""Fewer, larger nodes at the same price (the paper's phase 2), and apps spread over nodes (SFMPL)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from cluster_autoscaler_hook.solver.best.tables import Pattern, Tables
+
+__all__ = ["join", "spread"]
+
+
+# How often a join asks whether a node would hold one more of the nodes to be joined.
+TRIES = 20_000
+
+
+def join(tables: Tables, patterns: list[Pattern]) -> list[Pattern]:
+    """Replace several nodes of a family by one that holds all they hold and costs no more, unless an app
+    with a wish would then lose more with one node than it wishes."""
+    alike: dict[tuple[int, int], Counter[Pattern]] = defaultdict(Counter)
+    for pattern in patterns:
+        alike[_kind(tables, pattern.class_index)][pattern] += 1
+    targets: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for i in np.argsort(-tables.capacity[:, 0], kind="stable"):
+        targets[_kind(tables, int(i))].append(int(i))
+    tries = iter(range(TRIES))
+    for kind, nodes in alike.items():
+        for target in targets[kind]:
+            _join_into(tables, nodes, target, tries)
+    return [pattern for nodes in alike.values() for pattern in nodes.elements()]
+
+
+def _kind(tables: Tables, class_index: int) -> tuple[int, int]:
+    """Family, and about how much memory a core has: what a node keeps for itself shifts it by its size."""
+    cores, memory, _ = tables.capacity[class_index]
+    return int(tables.class_family[class_index]), round(math.log2(float(memory / cores)))
+
+
+def _join_into(tables: Tables, nodes: Counter[Pattern], target: int, tries: Iterator[int]) -> None:
+    """As many nodes of the target class as smaller ones add up to, largest first. A node that finds no others
+    to be joined with stays, and the rest go on."""
+    cores = tables.capacity[:, 0]
+    smaller = [pattern for pattern in nodes if cores[pattern.class_index] < cores[target]]
+    smaller.sort(key=lambda pattern: -cores[pattern.class_index])
+    for position, first in enumerate(smaller):
+        while nodes[first]:
+            parts, whole = _parts(tables, nodes, smaller[position:], target, tries)
+            price = sum(n * float(tables.price[part.class_index]) for part, n in parts.items())
+            if parts.total() < 2 or price < tables.price[target] * (1 - 1e-9):
+                break
+            times = min(nodes[part] // n for part, n in parts.items())
+            for part, n in parts.items():
+                nodes[part] -= times * n
+            nodes[whole] += times
+
+
+def _parts(
+    tables: Tables, nodes: Counter[Pattern], candidates: list[Pattern], target: int, tries: Iterator[int]
+) -> tuple[Counter[Pattern], Pattern]:
+    """The first candidate, what one node of the target class holds beside it, and that node."""
+    parts: Counter[Pattern] = Counter()
+    counts: dict[int, int] = {}
+    whole = Pattern(target, ())
+    left = float(tables.capacity[target, 0]) + 1e-9
+    for part in candidates:
+        cores = float(tables.capacity[part.class_index, 0])
+        while parts[part] < nodes[part] and cores <= left and next(tries, None) is not None:
+            more = counts.copy()
+            for a, n in part.counts:
+                more[a] = more.get(a, 0) + n
+            larger = Pattern(target, tuple(sorted(more.items())))
+            if not tables.holds(target, more) or _breaks_wish(tables, larger):
+                break
+            parts[part] += 1
+            counts, whole, left = more, larger, left - cores
+        if not parts:
+            break
+    return +parts, whole
+
+
+def _breaks_wish(tables: Tables, pattern: Pattern) -> bool:
+    family = tables.class_family[pattern.class_index]
+    return any(
+        tables.apps[a].sfmpl < 1
+        and n > 1
+        and n * tables.performance[a, family] > tables.apps[a].sfmpl * tables.workload[a] * (1 + 1e-9)
+        for a, n in pattern.counts
+    )
+
+
+def spread(tables: Tables, patterns: list[Pattern]) -> list[Pattern]:
+    """Move containers of an app that too much depends on one node for to nodes of the family with room."""
+    contents = [dict(p.counts) for p in patterns]
+    holders: list[list[int]] = [[] for _ in tables.families]
+    for index, p in enumerate(patterns):
+        holders[int(tables.class_family[p.class_index])].append(index)
+    served = tables.served(patterns)
+    for a, app in enumerate(tables.apps):
+        if app.sfmpl >= 1:
+            continue
+        most = [
+            max(int(app.sfmpl * served[a] / tables.performance[a, f] + 1e-9), 1) for f in range(len(holders))
+        ]
+        for index in [i for i, content in enumerate(contents) if content.get(a, 0) > 1]:
+            family = int(tables.class_family[patterns[index].class_index])
+            others = holders[family] if contents[index][a] > most[family] else []
+            for other in others:
+                if other == index:
+                    continue
+                if not _move(tables, patterns, contents, a, index, other, most[family]):
+                    break
+    return [
+        Pattern(p.class_index, tuple(sorted(content.items())))
+        for p, content in zip(patterns, contents, strict=True)
+    ]
+
+
+def _move(
+    tables: Tables, patterns: list[Pattern], contents: list[dict[int, int]],
+    app: int, source: int, target: int, most: int,
+) -> bool:  # fmt: skip
+    """Move containers while the source has too many and the target takes more; whether it still has."""
+    while contents[source][app] > most > contents[target].get(app, 0):
+        more = {**contents[target], app: contents[target].get(app, 0) + 1}
+        rest = {**contents[source], app: contents[source][app] - 1}
+        # 7 can need more memory than 8, so both are asked.
+        if not tables.holds(patterns[target].class_index, more):
+            break
+        if not tables.holds(patterns[source].class_index, rest):
+            break
+        contents[source], contents[target] = rest, more
+    return contents[source][app] > most

@@ -1,0 +1,112 @@
+"""Large-neighbourhood search: give a few nodes back, and rent again for what they served, cheaper."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_autoscaler_hook.solver.best.columns import best_mix, dive
+from cluster_autoscaler_hook.solver.best.filling import even_performance, fill_room
+from cluster_autoscaler_hook.solver.best.greedy import cover, still_needed
+from cluster_autoscaler_hook.solver.best.tables import Floats, Ints, Pattern, Tables
+from cluster_autoscaler_hook.solver.deadline import Deadline
+
+__all__ = ["improve"]
+
+# How many nodes are given back (from, below). Greedily rented again they take a tenth of the time that
+# columns take; columns gain where there is much to arrange anew.
+GREEDY_NODES, COLUMNS_NODES = (2, 9), (5, 11)
+COLUMN_ROUNDS, DIVE_ROUNDS = 10, 3
+
+
+def improve(
+    tables: Tables, patterns: list[Pattern], worth: Floats, bound: float, rounds: int, deadline: Deadline
+) -> list[Pattern]:
+    """A solution that costs no more. The same one for the same input unless the deadline binds."""
+    random = np.random.default_rng(1)
+    current = list(patterns)
+    gain = _gain(tables, current, worth)
+    for _ in range(rounds):
+        if deadline.reached() or tables.cost(current) <= bound * (1 + 1e-9):
+            break
+        by_columns = bool(random.random() < 0.5)
+        size = int(random.integers(*(COLUMNS_NODES if by_columns else GREEDY_NODES)))
+        given_back = _choose(current, gain, random, min(size, len(current)))
+        noisy = worth * np.exp(random.choice([0.0, 0.1, 0.3]) * random.standard_normal(len(worth)))
+        following = _rent_again(tables, current, given_back, noisy, random, deadline, by_columns=by_columns)
+        if following is not None:
+            current = following
+            gain = _gain(tables, current, worth)
+    return current
+
+
+def _gain(tables: Tables, patterns: list[Pattern], worth: Floats) -> Floats:
+    """Worth of each node's contents for its price."""
+    return np.array(
+        [
+            sum(worth[a] * n * tables.performance[a, tables.class_family[p.class_index]] for a, n in p.counts)
+            / tables.price[p.class_index]
+            for p in patterns
+        ]
+    )
+
+
+def _choose(patterns: list[Pattern], gain: Floats, random: np.random.Generator, size: int) -> set[int]:
+    """A poor node, some that serve the same apps, some at random."""
+    poverty = np.exp(-4 * gain / max(gain.max(), 1e-12))
+    first = int(random.choice(len(patterns), p=poverty / poverty.sum()))
+    chosen = {first}
+    apps = {a for a, _ in patterns[first].counts}
+    if random.random() < 0.5:
+        related = np.array([len(apps & {a for a, _ in p.counts}) + 1e-3 for p in patterns])
+    else:
+        related = poverty
+    while len(chosen) < size:
+        related[list(chosen)] = 0.0
+        chosen.add(int(random.choice(len(patterns), p=related / related.sum())))
+    return chosen
+
+
+def _rent_again(
+    tables: Tables, patterns: list[Pattern], given_back: set[int], worth: Floats, random: np.random.Generator,
+    deadline: Deadline, *, by_columns: bool,
+) -> list[Pattern] | None:  # fmt: skip
+    """By columns or greedily. None when nothing cheaper (or, greedily, as cheap
+    with other contents) was found."""
+    kept = [p for index, p in enumerate(patterns) if index not in given_back]
+    before = [patterns[index] for index in sorted(given_back)]
+    budget = tables.cost(before)
+    need = still_needed(tables, tables.workload - tables.served(kept))
+    needed = tables.needed(need)
+    worths = worth[:, None] * even_performance(tables, need, needed)
+    smallest = _smallest(tables, needed)
+    for index, pattern in enumerate(kept):
+        family = tables.class_family[pattern.class_index]
+        if tables.free_cores(pattern) < smallest[family]:
+            continue
+        added = fill_room(tables, pattern.class_index, dict(pattern.counts), worths, needed)
+        if added:
+            counts = dict(pattern.counts)
+            for a, n in added.items():
+                counts[a] = counts.get(a, 0) + n
+                need[a] -= n * tables.performance[a, family]
+            kept[index] = Pattern(pattern.class_index, tuple(sorted(counts.items())))
+            need = still_needed(tables, need)
+            needed = tables.needed(need)
+            smallest = _smallest(tables, needed)
+    if by_columns and need.any():
+        mix = best_mix(tables, need, before, worth, COLUMN_ROUNDS, deadline)
+        if mix is None:
+            return None
+        cheaper = dive(tables, need, mix, worth, DIVE_ROUNDS, deadline, budget * (1 - 1e-9))
+        return None if cheaper is None else kept + cheaper
+    rented = cover(tables, worth, need, random, deadline, budget * (1 + 1e-9))
+    if rented is None:
+        return None
+    dearer = tables.cost(rented) > budget * (1 - 1e-9)
+    return None if dearer and len(rented) > len(given_back) + 1 else kept + rented
+
+
+def _smallest(tables: Tables, needed: Ints) -> Floats:
+    """Cores of the smallest container still needed, per family; infinite when none is."""
+    smallest: Floats = np.where(needed > 0, tables.cores, np.inf).min(axis=0)
+    return smallest

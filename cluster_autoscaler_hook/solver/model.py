@@ -1,0 +1,138 @@
+"""What FCMA reads and answers (table 1 and 2 of the paper). Plain values, units in the names.
+
+A `Problem` is apps with a workload, instance classes with a price, and for every (app, root family) the
+app's minimum-size container there. A solution is nodes of some classes, each with a number of
+minimum-size containers per app: `Container.aggregation` says which containers really run, and so how
+much memory they take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from cluster_autoscaler_hook.solver.aggregation import Aggregation
+
+__all__ = [
+    "TOLERANCE",
+    "Allocation",
+    "App",
+    "Container",
+    "InfeasibleProblem",
+    "InstanceClass",
+    "InvalidProblem",
+    "Node",
+    "Problem",
+    "Solution",
+]
+
+# What fits exactly fits: sizes are decimal fractions, so sums of them are compared with this much room,
+# relative to the capacity or the workload.
+TOLERANCE = 1e-9
+
+
+class InvalidProblem(ValueError):
+    """A problem that means nothing; the message names the field and the value."""
+
+
+class InfeasibleProblem(ValueError):
+    """A problem without an answer; the message names the app that fits nowhere, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceClass:
+    """I_i: c_i, m_i, p_i. `family` is the root family; all its classes run a container alike."""
+
+    name: str
+    family: str
+    cores: float
+    memory_gib: float
+    price_per_hour: float
+    # Kubernetes' limit of pods on a node; the paper has none.
+    max_containers: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """A_a with its workload w_a, in the unit its containers' performance has."""
+
+    name: str
+    workload: float
+    # Losing one node should lose at most this share of the app's performance; 1.0 is no wish.
+    sfmpl: float = 1.0
+    # A hard limit of minimum-size containers on one node (required anti-affinity); the paper has none.
+    max_per_node: int | None = None
+
+
+@dataclass(frozen=True)
+class Container:
+    """C_0,a,i, the minimum-size container of an app in a family, and how it aggregates.
+
+    `levels` ascend from 1. A level-n container has n times the cores and performance; `memory_gib` has
+    the memory of one container of each level.
+    """
+
+    cores: float
+    performance: float
+    levels: tuple[int, ...]
+    memory_gib: tuple[float, ...]
+
+    @cached_property
+    def aggregation(self) -> Aggregation:
+        return Aggregation(self.levels, self.memory_gib)
+
+    @cached_property
+    def least_memory_gib(self) -> float:
+        """Of one minimum-size container, aggregated at the thriftiest level."""
+        return min(memory / level for level, memory in zip(self.levels, self.memory_gib, strict=True))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Validated when made: no answer is looked for to a problem that has none."""
+
+    apps: tuple[App, ...]
+    classes: tuple[InstanceClass, ...]
+    containers: Mapping[tuple[str, str], Container]  # (app, root family); a missing pair cannot run
+
+    def __post_init__(self) -> None:
+        from cluster_autoscaler_hook.solver.validation import validate  # noqa: PLC0415  # it reads this module's types
+
+        validate(self)
+
+    @cached_property
+    def class_by_name(self) -> dict[str, InstanceClass]:
+        return {instance_class.name: instance_class for instance_class in self.classes}
+
+    @cached_property
+    def app_by_name(self) -> dict[str, App]:
+        return {app.name: app for app in self.apps}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node to rent: minimum-size containers per app, none of them 0."""
+
+    instance_class: str
+    containers: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    nodes: tuple[Node, ...]
+
+    def cost_per_hour(self, problem: Problem) -> float:
+        return sum(problem.class_by_name[node.instance_class].price_per_hour for node in self.nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """An allocation that passed the verifier, what it costs and what nothing can cost less than."""
+
+    allocation: Allocation
+    cost_per_hour: float
+    lower_bound_per_hour: float
+    # Why it stopped and what each step gained, in order: shown by `explain`, asserted by nobody.
+    steps: tuple[str, ...] = field(default=())
+    deadline_reached: bool = False
