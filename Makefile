@@ -12,7 +12,7 @@ UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
 export UV
 
 STAMP := .venv/.installed
-PACKAGES := surgekit cluster_model scheduler_extender combofunc function_gateway node_speed_probe cluster_autoscaler_hook hpa_replacement kwok tests
+PACKAGES := surgekit cluster_model scheduler_extender combofunc function_gateway node_speed_probe cluster_autoscaler_hook hpa_replacement kwok experiments tests
 
 # HAProxy is the one thing that comes from the distribution. Without it the tests of live traffic skip.
 define HAPROXY

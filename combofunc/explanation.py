@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from combofunc.pods.pod import FunctionPod, Resizing, read
+from surgekit.errors import UserError
 
 __all__ = ["Explanation", "NothingToExplain", "PodLine", "explain"]
 
 Json = dict[str, Any]
 
 
-class NothingToExplain(Exception):
+class NothingToExplain(UserError):
     """There is no such ComboFunc, or nothing was planned for it yet; the message says what to do."""
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hpa_replacement.budget import affordable
-from hpa_replacement.model import Decision, NoSample, Sample
-from hpa_replacement.policy import Policy
+from hpa_replacement.decision.budget import affordable
+from hpa_replacement.decision.model import Decision, NoSample, Sample
+from hpa_replacement.decision.policy import Policy
 from surgekit.kube.conditions import Condition, conditions
 
 __all__ = ["REASONS", "Refusal", "condition", "is_new", "is_refusal", "reason_of"]

@@ -10,9 +10,9 @@ import structlog
 
 from hpa_replacement.knative.loop import PodAutoscalerLoop
 from hpa_replacement.metrics import KneeScaleMetrics
-from hpa_replacement.rounds import Rounds
+from hpa_replacement.observe.sources import ClusterSource
+from hpa_replacement.policy_reconciler import Rounds
 from hpa_replacement.settings import Settings
-from hpa_replacement.sources import ClusterSource
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.lease import Lease
 from surgekit.kube.watch import overdue

@@ -5,19 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hpa_replacement import budget, kneepolicy
+from hpa_replacement import kneepolicy
+from hpa_replacement.decision import budget
+from hpa_replacement.decision.model import KnownKnee, State
 from hpa_replacement.kneepolicy import KneePolicy
-from hpa_replacement.model import KnownKnee, State
 from hpa_replacement.search import Found, Point, SearchState, Variant, ask
 from hpa_replacement.search.best import Fit, fitted
 from hpa_replacement.status import read_state
+from surgekit.errors import UserError
 
 __all__ = ["BudgetLeft", "Explanation", "NextStep", "NothingToExplain", "explain"]
 
 Json = dict[str, Any]
 
 
-class NothingToExplain(Exception):
+class NothingToExplain(UserError):
     """No decision was made yet; the message says what to do."""
 
 

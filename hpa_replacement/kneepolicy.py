@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from hpa_replacement.policy import AtEnd, Budget, Policy, PolicyError, Search, Thresholds
-from hpa_replacement.presets import PRESETS
+from hpa_replacement.decision.policy import AtEnd, Budget, Policy, PolicyError, Search, Thresholds
+from hpa_replacement.observe.presets import PRESETS
 from hpa_replacement.search.state import Variant
 from surgekit.kube import duration
 from surgekit.kube.api_path import Resource, is_api_version, is_kind, is_name

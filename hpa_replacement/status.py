@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hpa_replacement.model import Decision, Sample, State
+from hpa_replacement.decision.model import Decision, Sample, State
 from hpa_replacement.search.state import Point, SearchState
 from surgekit.kube.conditions import stamp
 

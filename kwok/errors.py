@@ -11,6 +11,8 @@ LabError
 
 from __future__ import annotations
 
+from surgekit.errors import UserError
+
 __all__ = [
     "BinariesError",
     "ClusterError",
@@ -22,7 +24,7 @@ __all__ = [
 ]
 
 
-class LabError(Exception):
+class LabError(UserError):
     """The lab cannot do what was asked; the message says which lab and why."""
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cluster_autoscaler_hook.solver.aggregation import Aggregation
+from surgekit.errors import UserError
 
 __all__ = [
     "TOLERANCE",
@@ -32,11 +33,11 @@ __all__ = [
 TOLERANCE = 1e-9
 
 
-class InvalidProblem(ValueError):
+class InvalidProblem(UserError, ValueError):
     """A problem that means nothing; the message names the field and the value."""
 
 
-class InfeasibleProblem(ValueError):
+class InfeasibleProblem(UserError, ValueError):
     """A problem without an answer; the message names the app that fits nowhere, and why."""
 
 

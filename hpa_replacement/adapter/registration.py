@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from hpa_replacement.adapter.discovery import CUSTOM, EXTERNAL, VERSIONS
+from surgekit.errors import UserError
 from surgekit.kube.api_path import Resource
 from surgekit.kube.client import ApiError, Kube
 
@@ -51,7 +52,7 @@ class Standing:
     said: str
 
 
-class AnothersApi(Exception):
+class AnothersApi(UserError):
     """An APIService belongs to another adapter; the message says whose it is and what to do."""
 
 

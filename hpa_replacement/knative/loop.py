@@ -14,8 +14,8 @@ from hpa_replacement.knative.pod_autoscaler import PodAutoscalerError, is_ours
 from hpa_replacement.knative.pod_autoscaler_status import Observed
 from hpa_replacement.knative.reconciliation import SKS_PATH, Create, Patch, Step, plan
 from hpa_replacement.metrics import KneeScaleMetrics
+from hpa_replacement.observe.sources import ClusterSource, Objects, as_it_is
 from hpa_replacement.settings import Settings
-from hpa_replacement.sources import ClusterSource, Objects, as_it_is
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.scale import NotScalable, Scales
 from surgekit.kube.watch import Watch, overdue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpa_replacement.kneedle import find_knee
+from hpa_replacement.search.kneedle import find_knee
 from hpa_replacement.search.state import Ask, Found, Point, SearchState, Step, best_measured
 
 __all__ = ["next_step"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from hpa_replacement.kneedle import find_knee
+from hpa_replacement.search.kneedle import find_knee
 from hpa_replacement.search.state import Ask, Found, SearchState, Step, best_measured
 
 __all__ = ["next_step"]

@@ -1,8 +1,7 @@
 """The command line: `surgekit <command>`.
 
-Each command is a module of this package with a typer `app`, imported only when it is used: the
-extender's workers and the shell's completion should not wait for the plots of a bench. The command
-line is the only place that imports all the parts.
+Each command is a module with a typer `app`, imported only when it is used: the extender's workers and the
+shell's completion should not wait for the plots of a bench.
 """
 
 from __future__ import annotations
@@ -16,32 +15,56 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from surgekit.errors import UserError
+
 __all__ = ["app", "main"]
 
-_COMMANDS = (
-    "demo", "lab", "serve", "explain", "bench", "fcma", "certificates", "metrics-api", "manifests",
-)  # fmt: skip
+_COMMANDS = {
+    "demo": "experiments.demo",
+    "lab": "surgekit.cli.lab",
+    "serve": "surgekit.cli.serve",
+    "explain": "surgekit.cli.explain",
+    "bench": "experiments.commands",
+    "fcma": "surgekit.cli.fcma",
+    "certificates": "surgekit.cli.certificates",
+    "metrics-api": "surgekit.cli.metrics_api",
+    "manifests": "surgekit.cli.manifests",
+}
+# What a production image leaves out, and the commands that need it.
+_LAB_ONLY = {"experiments", "kwok", "matplotlib", "pyroute2", "uvloop"}
 
 
 class _Commands(TyperGroup):
-    """Finds commands by module name. A part that is not installed has no command."""
+    """Finds commands by name and imports them."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return [name for name in _COMMANDS if self.get_command(ctx, name)]
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  # click decides the signature
+        return list(_COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  # click decides the signature
         if cmd_name not in _COMMANDS:
             return None
-        module_name = f"{__name__}.{cmd_name.replace('-', '_')}"
         try:
-            module = importlib.import_module(module_name)
+            app = importlib.import_module(_COMMANDS[cmd_name]).app
         except ModuleNotFoundError as error:
-            if error.name != module_name:
+            if str(error.name).partition(".")[0] not in _LAB_ONLY:
                 raise
-            return None
-        command = typer.main.get_command(module.app)
+            app = _not_installed(cmd_name)
+        command = typer.main.get_command(app)
         command.name = cmd_name
         return command
+
+
+def _not_installed(name: str) -> typer.Typer:
+    """A command that says what to install."""
+    missing = typer.Typer(help="Needs the lab: pip install 'surgekit[lab]'.")
+
+    @missing.command(
+        context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+    )
+    def explain() -> None:
+        raise UserError(f"`surgekit {name}` needs the lab: pip install 'surgekit[lab]'")
+
+    return missing
 
 
 app = typer.Typer(cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -57,29 +80,7 @@ def surgekit() -> None:
 def main() -> None:
     try:
         app()
-    except Exception as error:
-        if not isinstance(error, _expected()):
-            raise
+    except UserError as error:
         Console(stderr=True, soft_wrap=True, highlight=False).print("[red]error:[/red]", end=" ")
         Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(str(error))
         sys.exit(1)
-
-
-def _expected() -> tuple[type[Exception], ...]:
-    """Errors whose message is for the user; everything else is a bug and shows its traceback."""
-    # Imported only when something went wrong.
-    from cluster_autoscaler_hook.solver.model import InfeasibleProblem, InvalidProblem
-    from combofunc.explanation import NothingToExplain as NoComboFunc
-    from hpa_replacement.adapter.registration import AnothersApi
-    from hpa_replacement.explanation import NothingToExplain
-    from hpa_replacement.policy import PolicyError
-    from kwok.errors import LabError
-    from surgekit.cli.custom_object import NotThere
-    from surgekit.kube.api_path import InvalidPath
-    from surgekit.kube.client import ApiError, KubeUnreachable
-    from surgekit.process.settings import SettingsError
-
-    return (
-        LabError, ApiError, KubeUnreachable, SettingsError, InvalidProblem, InfeasibleProblem,
-        AnothersApi, NoComboFunc, NothingToExplain, NotThere, PolicyError, InvalidPath,
-    )  # fmt: skip

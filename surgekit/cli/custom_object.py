@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from surgekit.errors import UserError
 from surgekit.kube.api_path import InvalidPath, Resource
 from surgekit.kube.client import ApiError, Kube
 from surgekit.shipped_manifests import MANIFESTS
@@ -12,7 +13,7 @@ from surgekit.shipped_manifests import MANIFESTS
 __all__ = ["COMBO_FUNC", "KNEE_POLICY", "CustomKind", "NotThere", "find"]
 
 
-class NotThere(Exception):
+class NotThere(UserError):
     """What to do about it is in the message."""
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from surgekit.errors import UserError
+
 __all__ = [
     "InvalidPath", "Resource", "checked", "group_path",
     "is_api_version", "is_kind", "is_name", "is_namespace",
@@ -26,7 +28,7 @@ _PATH = re.compile(r"(?:/[A-Za-z0-9_:~-][A-Za-z0-9._:~-]*)+")
 _LONGEST_LABEL, _LONGEST_NAME = 63, 253
 
 
-class InvalidPath(ValueError):
+class InvalidPath(UserError, ValueError):
     """A part of a path is not what Kubernetes allows there. Nothing was sent."""
 
 

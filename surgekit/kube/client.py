@@ -19,6 +19,7 @@ import yaml
 from kubernetes import client, config
 from kubernetes.stream import portforward
 
+from surgekit.errors import UserError
 from surgekit.kube.api_path import checked
 
 __all__ = ["ApiError", "Kube", "KubeUnreachable", "NoCluster"]
@@ -28,7 +29,7 @@ MERGE_PATCH = "application/merge-patch+json"
 _CONNECT_S, _READ_S = 5.0, 30.0
 
 
-class KubeUnreachable(Exception):
+class KubeUnreachable(UserError):
     """The API server did not answer."""
 
 
@@ -36,7 +37,7 @@ class NoCluster(KubeUnreachable):
     """Nothing says where the API server is; the message says what to do."""
 
 
-class ApiError(Exception):
+class ApiError(UserError):
     """The API server answered with an error status."""
 
     def __init__(self, code: int, reason: str, message: str) -> None:

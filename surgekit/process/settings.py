@@ -15,12 +15,14 @@ from typing import Any, TypeVar, get_type_hints
 
 import yaml
 
+from surgekit.errors import UserError
+
 __all__ = ["SettingsError", "describe", "load", "setting"]
 
 T = TypeVar("T")
 
 
-class SettingsError(ValueError):
+class SettingsError(UserError, ValueError):
     """A setting that cannot be used; the message names key and value."""
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from hpa_replacement.metrics import KneeScaleMetrics
-from hpa_replacement.rounds import Rounds
+from hpa_replacement.observe.sources import ClusterSource
+from hpa_replacement.policy_reconciler import Rounds
 from hpa_replacement.settings import Settings
-from hpa_replacement.sources import ClusterSource
 from surgekit.kube.client import ApiError, Kube
 from surgekit.prometheus.client import Labels, NoAnswer
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from hpa_replacement import plot
+from hpa_replacement.decision.model import Decision, KnownKnee, Sample, Spending, State
+from hpa_replacement.decision.policy import PolicyError
 from hpa_replacement.explanation import NothingToExplain, explain
-from hpa_replacement.model import Decision, KnownKnee, Sample, Spending, State
-from hpa_replacement.policy import PolicyError
 from hpa_replacement.search import Point, Variant, observe, start
 from hpa_replacement.status import status_of
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpa_replacement.decision.policy import AtEnd, Budget, Policy, PolicyError, Search, Thresholds
 from hpa_replacement.kneepolicy import Via, read
-from hpa_replacement.policy import AtEnd, Budget, Policy, PolicyError, Search, Thresholds
 from hpa_replacement.search import Variant
 from surgekit.process.modes import Mode
 from tests.hpa_replacement.builders import kneepolicy

@@ -29,7 +29,7 @@ ENFORCED, SHADOWED, WITH_HPA, BY_HPA = "enforced", "shadowed", "with-hpa", "by-h
 EXAMPLE_HPA = parts.MANIFESTS / "adapter" / "examples" / "hpa.yaml"
 CLIENTS, REPLICAS = 20, 3  # of those that must not change
 INTERVAL = "5s"
-# The knee for 20 clients is near 40 (kwok.traffic.true_knee); few short samples at factor 4 find it roughly.
+# The knee for 20 clients is near 40 (true_knee.py); few short samples at factor 4 find it roughly.
 NEAR_THE_KNEE = range(20, 71)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpa_replacement.model import Decision, KnownKnee, Sample, Spending, State
+from hpa_replacement.decision.model import Decision, KnownKnee, Sample, Spending, State
 from hpa_replacement.search import Point, SearchState, Variant
 from hpa_replacement.status import read_state, status_of
 from surgekit.kube.conditions import stamp

@@ -14,9 +14,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from hpa_replacement.metrics import KneeScaleMetrics
-from hpa_replacement.rounds import Rounds
+from hpa_replacement.observe.sources import ClusterSource
+from hpa_replacement.policy_reconciler import Rounds
 from hpa_replacement.settings import Settings
-from hpa_replacement.sources import ClusterSource
 from surgekit.kube.client import Kube
 from surgekit.prometheus.client import Prometheus
 from tests.hpa_replacement.builders import kneepolicy, node, pod

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from kwok.arrivals import Arrivals, is_bound
+from experiments.arrivals import Arrivals, is_bound
 from kwok.binaries import Binaries
 from kwok.pods import pod, wait_for_account
 from kwok.waiting import wait_for

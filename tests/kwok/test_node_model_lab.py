@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kwok.arrivals import Arrivals, is_bound, is_ready
+from experiments.arrivals import Arrivals, is_bound, is_ready
 from kwok.lab import NODE_MODEL, Lab
 from kwok.node_model import Created, NodeModel
 from kwok.node_model_process import CREATED, FATE

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from hpa_replacement.decision.policy import Policy
 from hpa_replacement.kneepolicy import read
-from hpa_replacement.policy import Policy
 from kwok.lab import Lab
 from surgekit.kube.client import ApiError
 from tests.manifests.installed_cluster import until

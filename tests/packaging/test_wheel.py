@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from kwok.binaries import Binaries
-from tests.packaging.test_package_lists import PACKAGES, ROOT
+from tests.packaging.test_package_lists import PACKAGES
+from tests.paths import ROOT
 
 BUILD = "from setuptools import build_meta; print(build_meta.build_wheel('..'))"
 FINDS = """
@@ -21,9 +22,9 @@ import kwok, surgekit
 from cluster_autoscaler_hook.karpenter.strict_catalogue import SHIPPED
 from kwok.binaries import GROUPS
 from kwok.cluster import stage_files
-from kwok.combofunc.workload import EXTRACT as minutes
+from experiments.combofunc.workload import EXTRACT as minutes
 from kwok.karpenter import process
-from kwok.traffic.client_trace import EXTRACT as clients
+from experiments.client_trace import EXTRACT as clients
 from surgekit.shipped_manifests import MANIFESTS
 
 def mine(path):

@@ -35,14 +35,14 @@ from function_gateway.controller import Controller as Balancer
 from function_gateway.settings import Settings as BalancerSettings
 from hpa_replacement.adapter.authentication import FrontProxy
 from hpa_replacement.adapter.table import Policies
+from hpa_replacement.decision.policy import PolicyError
 from hpa_replacement.knative.loop import PodAutoscalerLoop
 from hpa_replacement.knative.pod_autoscaler import PodAutoscalerError
 from hpa_replacement.knative.pod_autoscaler import read as read_pod_autoscaler
 from hpa_replacement.kneepolicy import read as read_kneepolicy
 from hpa_replacement.metrics import KneeScaleMetrics
-from hpa_replacement.policy import PolicyError
+from hpa_replacement.observe.sources import ClusterSource
 from hpa_replacement.settings import Settings as KneeScaleSettings
-from hpa_replacement.sources import ClusterSource
 from node_speed_probe.ledger import Ledger
 from node_speed_probe.settings import Settings as ProbeSettings
 from node_speed_probe.sources import _Events, _Nodes, _Pods

@@ -16,8 +16,8 @@ from typing import Any
 import orjson
 import pytest
 
+from experiments.arrivals import Arrivals, is_bound
 from kwok import parts
-from kwok.arrivals import Arrivals, is_bound
 from kwok.lab import Lab
 from kwok.pods import create_pods, delete_pods, pod, wait_for_account
 from kwok.processes import Process

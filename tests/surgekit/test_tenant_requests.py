@@ -32,9 +32,9 @@ from combofunc.reconcile.reconciler import ComboFuncs
 from hpa_replacement.knative.pod_autoscaler_status import Observed
 from hpa_replacement.knative.reconciliation import Create, Patch, plan
 from hpa_replacement.metrics import KneeScaleMetrics
-from hpa_replacement.rounds import Rounds
+from hpa_replacement.observe.sources import ClusterSource
+from hpa_replacement.policy_reconciler import Rounds
 from hpa_replacement.settings import Settings
-from hpa_replacement.sources import ClusterSource
 from surgekit.kube.api_path import InvalidPath
 from surgekit.kube.client import Kube
 from surgekit.kube.events import Events

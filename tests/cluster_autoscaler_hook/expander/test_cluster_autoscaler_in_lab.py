@@ -9,8 +9,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from experiments.expander.live import OURS, Deployment, LiveMix, play
 from kwok import cluster_autoscaler
-from kwok.bench_expander import OURS, Deployment, LiveMix, play
 from kwok.cluster_autoscaler import NodeGroup
 from kwok.errors import BinariesError, LabError
 from kwok.lab import Lab

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from cluster_autoscaler_hook.expander import decode as module
 from cluster_autoscaler_hook.expander import wire
 from cluster_autoscaler_hook.expander.decode import DecodeTimeout, RequestError, decode, first_look
-from cluster_autoscaler_hook.expander.large_request import large_request
 from cluster_autoscaler_hook.expander.model import Demand
 from cluster_autoscaler_hook.expander.pod_demand import demand
 from cluster_autoscaler_hook.solver.deadline import Deadline
+from experiments.expander.large_request import large_request
 from tests.cluster_autoscaler_hook.expander.builders import (
     GIB,
     RECORDED,

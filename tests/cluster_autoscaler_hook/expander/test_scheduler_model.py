@@ -16,9 +16,9 @@ from cluster_autoscaler_hook.expander.caller_model import Overhead, estimate
 from cluster_autoscaler_hook.expander.model import Demand, Kind, Template
 from cluster_autoscaler_hook.expander.scheduler_model import NewNodes, shuffled_order, spread
 from cluster_autoscaler_hook.solver.deadline import Deadline
-from kwok.combofunc.model import NodeView
-from kwok.combofunc.stock_scheduler import best_nodes
-from kwok.combofunc.workload import Size
+from experiments.combofunc.model import NodeView
+from experiments.combofunc.stock_scheduler import best_nodes
+from experiments.combofunc.workload import Size
 from kwok.lab import SCHEDULER, Lab
 from kwok.pods import pod
 from tests.cluster_autoscaler_hook.expander.builders import GIB, kind, template

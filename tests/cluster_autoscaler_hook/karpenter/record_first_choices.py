@@ -17,10 +17,10 @@ from collections.abc import Collection
 from pathlib import Path
 
 from cluster_autoscaler_hook.karpenter.strict_catalogue import SHIPPED
+from experiments.arrivals import Arrivals, is_ready
+from experiments.nodes.mixes import Mix, mixes
 from kwok import karpenter
-from kwok.arrivals import Arrivals, is_ready
 from kwok.lab import Lab
-from kwok.node_mixes import Mix, mixes
 from kwok.pods import create_pods
 
 RECORDED = Path(__file__).with_name("first_choices.json")

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from experiments.arrivals import Arrivals, is_ready
 from kwok import karpenter, parts
-from kwok.arrivals import Arrivals, is_ready
 from kwok.binaries import KARPENTER, Binaries
 from kwok.errors import BinariesError
 from kwok.lab import Lab

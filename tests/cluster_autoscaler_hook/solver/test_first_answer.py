@@ -10,12 +10,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from cluster_autoscaler_hook import random_problems
 from cluster_autoscaler_hook.solver.best.packing import pack
 from cluster_autoscaler_hook.solver.best.tables import Tables
 from cluster_autoscaler_hook.solver.model import App, Container, InstanceClass, Problem
 from cluster_autoscaler_hook.solver.solve import Variant, solve
 from cluster_autoscaler_hook.solver.verifier import violations
+from experiments.fcma import random_problems
 from tests.cluster_autoscaler_hook.solver.builders import odd_levels_problem, small_problem
 
 PAPER_S = 20.0

@@ -5,11 +5,11 @@ from itertools import islice
 
 import pytest
 
-from cluster_autoscaler_hook import random_problems
 from cluster_autoscaler_hook.solver import first_fit, problem_file
 from cluster_autoscaler_hook.solver.deadline import Deadline
 from cluster_autoscaler_hook.solver.model import App, Container, InstanceClass, Problem
 from cluster_autoscaler_hook.solver.verifier import violations
+from experiments.fcma import random_problems
 from tests.cluster_autoscaler_hook.solver.builders import EXAMPLES
 
 TABLE_3 = problem_file.load(EXAMPLES / "table3.json")

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from combofunc.planner.model import Container, Node, Size, Weights
-from combofunc.planner.random_problems import RandomProblem
+from experiments.planner.random_problems import RandomProblem
 
 MIB = 2**20
 GIB = 2**30

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from cluster_model.cost import price
 from combofunc.planner.model import Container, Node, Size
-from combofunc.planner.random_problems import RandomProblem
+from experiments.planner.random_problems import RandomProblem
 from tests.combofunc.planner.builders import GIB
 
 NOTHING = Size("nothing", 0, 0, 1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from combofunc.planner import exact, planning
-from combofunc.planner.random_problems import KINDS, small_problems
 from combofunc.planner.verifier import violations
+from experiments.planner.random_problems import KINDS, small_problems
 
 COUNT = 208
 

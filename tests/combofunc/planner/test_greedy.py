@@ -10,8 +10,8 @@ from combofunc.planner import greedy
 from combofunc.planner.choice import plan_of
 from combofunc.planner.model import Weights
 from combofunc.planner.problem import prepare
-from combofunc.planner.random_problems import RandomProblem
 from combofunc.planner.verifier import violations
+from experiments.planner.random_problems import RandomProblem
 from tests.combofunc.planner.builders import (
     LARGE,
     MIB,

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from combofunc.planner import planning
 from combofunc.planner.held_memory import respecting_held_memory
 from combofunc.planner.model import Container, Weights
-from combofunc.planner.random_problems import RandomProblem
 from combofunc.planner.verifier import violations
 from combofunc.planner.warm import plan_keeping_warm
+from experiments.planner.random_problems import RandomProblem
 from tests.combofunc.planner.builders import LARGE, MIB, SIZES, SMALL, node, problems, running
 
 plan = respecting_held_memory(planning.plan)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 
 from combofunc.planner.kept_rows import kept_rows
 from combofunc.planner.problem import prepare
-from combofunc.planner.random_problems import RandomProblem
 from combofunc.planner.work import Work
+from experiments.planner.random_problems import RandomProblem
 from tests.combofunc.planner.builders import problems
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from combofunc.planner import exact, greedy, planning
 from combofunc.planner.model import CUT_SHORT, Container, Plan, Size, Weights
-from combofunc.planner.random_problems import (
+from combofunc.planner.verifier import violations
+from experiments.planner.random_problems import (
     RandomProblem,
     beside,
     cluster,
@@ -19,7 +20,6 @@ from combofunc.planner.random_problems import (
     grid_sizes,
     small_problems,
 )
-from combofunc.planner.verifier import violations
 from tests.combofunc.planner.builders import (
     LARGE,
     MIB,

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from combofunc.planner import planning
 from combofunc.planner.model import Container, Plan, Size, Weights
-from combofunc.planner.random_problems import RandomProblem
 from combofunc.planner.verifier import violations
 from combofunc.planner.warm import plan_keeping_warm
+from experiments.planner.random_problems import RandomProblem
 from tests.combofunc.planner.builders import (
     LARGE,
     MIB,

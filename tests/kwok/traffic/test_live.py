@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.kneescale.traffic_simulation import Clients, Settings, simulate
 from kwok.binaries import Binaries
 from kwok.errors import LabError
 from kwok.lab import Lab
@@ -25,7 +26,6 @@ from kwok.traffic import haproxy
 from kwok.traffic.function import Function
 from kwok.traffic.live import Seen, Traffic, start_traffic
 from kwok.traffic.network import make_namespace, why_no_namespace
-from kwok.traffic.simulation import Clients, Settings, simulate
 from kwok.waiting import wait_for
 from surgekit.kube.client import ApiError
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from hpa_replacement.model import KnownKnee, Spending, State
+from hpa_replacement.decision.model import KnownKnee, Spending, State
 from surgekit.cli.custom_object import NotThere
 from surgekit.cli.explain_scale import explain_scale
 from surgekit.kube.client import ApiError, Kube

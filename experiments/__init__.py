@@ -1,0 +1,1 @@
+"""Measures the parts against their baselines. May import parts and the lab; no part imports it."""

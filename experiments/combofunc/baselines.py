@@ -1,0 +1,162 @@
+"""What ComboFunc is compared with (6.1, table 3), as Scalers. Homogeneous: a function has one size."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from experiments.combofunc.model import (
+    Action,
+    Container,
+    Create,
+    Decision,
+    NodeView,
+    Remove,
+    Resize,
+    Scaler,
+    State,
+)
+from experiments.combofunc.stock_scheduler import fits, place, taken
+from experiments.combofunc.workload import Size
+
+__all__ = ["Autopilot", "Delayed", "RandomFit", "Stock", "Wanted", "Window", "deleted_first"]
+
+
+class Stock:
+    """Knative's way: a Deployment of one size, placed by kube-scheduler."""
+
+    def __init__(self, size: Size, seed: str) -> None:
+        self._size, self._draw = size, random.Random(f"stock/{seed}")
+
+    def decide(self, state: State, target: int) -> Decision:
+        replicas = math.ceil(target / self._size.concurrency)
+        there = state.containers
+        if len(there) >= replicas:
+            return Decision([Remove(c.pod) for c in deleted_first(there)[: len(there) - replicas]])
+        return Decision([Create(node, self._size) for node in self._nodes(state, replicas - len(there))])
+
+    def _nodes(self, state: State, count: int) -> list[str]:
+        siblings = Counter(c.node for c in state.containers)
+        return place(state.nodes, self._size, count, siblings, self._draw)
+
+
+class RandomFit(Stock):
+    """The same on any node that fits, at random."""
+
+    def _nodes(self, state: State, count: int) -> list[str]:
+        by_name, placed = {node.name: node for node in state.nodes}, list[str]()
+        for _ in range(count):
+            possible = [name for name, node in by_name.items() if fits(node, self._size)]
+            if not possible:
+                break
+            name = self._draw.choice(possible)
+            by_name[name] = taken(by_name[name], self._size)
+            placed.append(name)
+        return placed
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What Autopilot makes of a function: so many replicas of one size, these among them."""
+
+    size: Size
+    replicas: int
+    kept: Sequence[Container]
+    removed: Sequence[Container]
+
+
+class Autopilot:
+    """All replicas have one size, which is changed in place, up to the largest that fits where they all
+    are; what is missing then is more replicas of that size, placed by kube-scheduler.
+
+    Down again: with `shrink_first` replicas are made smaller and only those removed that not even the
+    smallest size needs; otherwise those above what the largest size needs are removed first.
+    """
+
+    def __init__(self, sizes: Sequence[Size], shrink_first: bool, seed: str) -> None:
+        self._sizes, self._shrink_first = sizes, shrink_first
+        self._draw = random.Random(f"autopilot/{seed}")
+
+    def wanted(self, state: State, target: int) -> Wanted:
+        kept = deleted_first(state.containers)[::-1]
+        enough = math.ceil(target / (self._sizes[0] if self._shrink_first else self._sizes[-1]).concurrency)
+        size = self._size(state.nodes, kept[:enough], target)
+        replicas = max(math.ceil(target / size.concurrency), len(kept[:enough]))
+        return Wanted(size, replicas, kept[:enough], kept[enough:])
+
+    def decide(self, state: State, target: int) -> Decision:
+        wanted = self.wanted(state, target)
+        actions: list[Action] = [Remove(c.pod) for c in wanted.removed]
+        actions += [Resize(c.pod, wanted.size) for c in wanted.kept if c.size != wanted.size]
+        siblings = Counter(c.node for c in wanted.kept)
+        nodes = [_resized(node, wanted.kept, wanted.size) for node in state.nodes]
+        missing = wanted.replicas - len(wanted.kept)
+        placed = place(nodes, wanted.size, missing, siblings, self._draw)
+        return Decision([*actions, *(Create(node, wanted.size) for node in placed)])
+
+    def _size(self, nodes: Sequence[NodeView], kept: Sequence[Container], target: int) -> Size:
+        """The smallest that is enough, else the largest that can be had."""
+        if not kept:
+            return next((s for s in self._sizes if s.concurrency >= target), self._sizes[-1])
+        possible = [s for s in self._sizes if all(_has_room(_resized(n, kept, s)) for n in nodes)]
+        possible = possible or [self._sizes[0]]
+        return next((s for s in possible if len(kept) * s.concurrency >= target), possible[-1])
+
+
+class Window:
+    """The highest target of the last so many seconds, as with Knative's scale-down-delay."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._target = seconds, 0
+        self._before: list[tuple[float, int]] = []  # (until when it was the target, which)
+
+    def highest(self, now_s: float, target: int) -> tuple[int, float]:
+        """And when it is lower, if the target stays."""
+        if target < self._target:
+            self._before.append((now_s, self._target))
+        self._target = target
+        # Of earlier ones those that are no higher say nothing.
+        self._before = [
+            (until_s, t) for until_s, t in self._before if until_s + self._seconds > now_s and t > target
+        ]
+        highest = max((t for _, t in self._before), default=target)
+        until_s = max((until_s for until_s, t in self._before if t == highest), default=math.inf)
+        return highest, until_s + self._seconds
+
+
+class Delayed:
+    """A scaler that follows the highest target of a window."""
+
+    def __init__(self, scaler: Scaler, seconds: float) -> None:
+        self._scaler, self._window = scaler, Window(seconds)
+
+    def decide(self, state: State, target: int) -> Decision:
+        highest, lower_at_s = self._window.highest(state.now_s, target)
+        return replace(self._scaler.decide(state, highest), again_at_s=lower_at_s)
+
+
+def deleted_first(containers: Sequence[Container]) -> list[Container]:
+    """In the order in which a ReplicaSet takes them away: those not ready, those that share a node with most
+    others, the youngest (controller_utils.go, ActivePodsWithRanks; it compares ages by their logarithm).
+    """
+    ready = Counter(c.node for c in containers if c.ready)
+    return sorted(containers, key=lambda c: (c.ready, -ready[c.node], -c.age))
+
+
+def _resized(node: NodeView, kept: Sequence[Container], size: Size) -> NodeView:
+    """The node once all that are kept there have `size`."""
+    there = [c.size for c in kept if c.node == node.name]
+    cpu = sum(s.cpu_millicores for s in there) - len(there) * size.cpu_millicores
+    memory = sum(s.memory_bytes for s in there) - len(there) * size.memory_bytes
+    return replace(
+        node,
+        cpu_free_millicores=node.cpu_free_millicores + cpu,
+        memory_free_bytes=node.memory_free_bytes + memory,
+    )
+
+
+def _has_room(node: NodeView) -> bool:
+    return node.cpu_free_millicores >= 0 and node.memory_free_bytes >= 0

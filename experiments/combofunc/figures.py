@@ -1,0 +1,98 @@
+"""What the comparison says: each arm's averages, and baseline / ours."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.combofunc.arms import BASELINES, OURS
+from experiments.combofunc.simulation import Outcome
+from experiments.combofunc.track import Track
+from experiments.combofunc.workload import FUNCTIONS
+
+__all__ = ["averages", "compared", "decisions", "ratios", "utilisation"]
+
+# What is compared, and what of a function's averages it is of.
+_RATIOS = {
+    "time_ratio": "scaling_s",
+    "cost_ratio": "cost",
+    "unit_cost_ratio": "unit_cost",
+    "core_ratio": "cores",
+    "memory_ratio": "gib",
+    "short_ratio": "short",
+}
+Averages = Mapping[str, Mapping[str, float]]  # function -> figure
+
+
+def compared(played: Mapping[str, Sequence[Outcome]]) -> dict[str, Any]:
+    arms = {arm: averages(outcomes) for arm, outcomes in played.items()}
+    return {key: ratios(arms, of) for key, of in _RATIOS.items()} | {"arms": arms}
+
+
+def averages(outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:
+    """By function, over all rounds: every rise counts the same, and every sample."""
+    return {name: _average([o.tracks[name] for o in outcomes]) for name in FUNCTIONS}
+
+
+def _average(tracks: Sequence[Track]) -> dict[str, float]:
+    scaling = [s for t in tracks for s in t.scaling_s]
+    samples = [(t.target[i], t.price[i], t.replicas[i]) for t in tracks for i in range(len(t.at_s))]
+    seconds = sum(t.seconds for t in tracks)
+    found = {
+        "scaling_s": statistics.mean(scaling),
+        "scaling_p95_s": float(np.quantile(scaling, 0.95)),
+        "rises": len(scaling),
+        "cut_short": sum(t.cut_short for t in tracks),
+        # What is asked for is the same in all arms: more than that is cost, not service.
+        "cost": sum(price for _, price, _ in samples) / sum(target for target, _, _ in samples),
+        "unit_cost": statistics.mean(t.resource_cost for t in tracks),  # B_f as printed
+        "cores": sum(t.core_s for t in tracks) / seconds,
+        "gib": sum(t.gib_s for t in tracks) / seconds,
+        "short": sum(t.short_s for t in tracks) / seconds,
+        "replicas": statistics.mean(replicas for _, _, replicas in samples),
+        "target": statistics.mean(target for target, _, _ in samples),
+    }
+    return {key: round(value, 4) for key, value in found.items()}
+
+
+def ratios(arms: Mapping[str, Averages], of: str) -> dict[str, dict[str, Any]]:
+    """Baseline / ours: above 1 where ours is better."""
+    found: dict[str, dict[str, Any]] = {}
+    for arm in BASELINES:
+        each = {
+            f: round(arms[arm][f][of] / ours[of], 4)
+            for f, ours in arms[OURS].items()
+            if arm in arms and ours[of] > 0
+        }
+        if each:
+            mean = round(statistics.mean(each.values()), 4)
+            found[arm] = {"best": max(each.values()), "mean": mean, "by_function": each}
+    return found
+
+
+def utilisation(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
+    """Of nodes at all times (RQ3): the 0th, 5th, ... 100th percentile."""
+    marks = np.linspace(0, 1, 21)
+    return {
+        kind: [
+            round(float(q), 4)
+            for q in np.quantile([u for o in outcomes for u in getattr(o, f"{kind}_utilisation")], marks)
+        ]
+        for kind in ("cpu", "memory")
+    }
+
+
+def decisions(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    """How long ours took to decide (RQ7), on this machine."""
+    taken = [1000 * s for o in outcomes for t in o.tracks.values() for s in t.decided_s]
+    if not taken:
+        return {}
+    return {
+        "mean": round(statistics.mean(taken), 3),
+        "p50": round(float(np.quantile(taken, 0.5)), 3),
+        "p99": round(float(np.quantile(taken, 0.99)), 3),
+        "decisions": len(taken),
+    }

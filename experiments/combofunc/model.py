@@ -1,0 +1,80 @@
+"""What a scaler sees of the cluster and what it may do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from experiments.combofunc.workload import Size
+
+__all__ = ["Action", "Container", "Create", "Decision", "NodeView", "Remove", "Resize", "Scaler", "State"]
+
+
+@dataclass(frozen=True)
+class NodeView:
+    name: str
+    cpu_millicores: int
+    memory_bytes: int
+    cpu_free_millicores: int
+    memory_free_bytes: int
+    pods_free: int
+    creating: int  # pods being created there now
+    tau_create_s: float  # as of the last creation that was seen there
+    tau_resize_s: float
+
+
+@dataclass(frozen=True)
+class Container:
+    pod: str
+    node: str
+    size: Size  # what it is, or is becoming
+    ready: bool
+    resizing: bool
+    age: int  # the higher the younger
+
+
+@dataclass(frozen=True)
+class State:
+    """The cluster as one function's scaler finds it."""
+
+    nodes: Sequence[NodeView]
+    containers: Sequence[Container]
+    now_s: float = 0.0
+    others_short: bool = False  # another function has less than its target for want of room
+
+
+@dataclass(frozen=True)
+class Create:
+    node: str
+    size: Size
+
+
+@dataclass(frozen=True)
+class Resize:
+    pod: str
+    size: Size
+
+
+@dataclass(frozen=True)
+class Remove:
+    pod: str
+
+
+Action = Create | Resize | Remove
+
+
+@dataclass(frozen=True)
+class Decision:
+    actions: Sequence[Action]
+    decided_s: float = field(default=0.0, compare=False)  # what deciding took, of the machine's clock
+    again_at_s: float = math.inf  # when time alone changes what is to be done
+    keeps_warm: bool = False  # something that would go if another function were short of room
+
+
+class Scaler(Protocol):
+    """One function's: told of its target whenever that changes, when room came while it is short, when
+    another is short, and when it asked for it."""
+
+    def decide(self, state: State, target: int) -> Decision: ...

@@ -1,0 +1,65 @@
+"""ComboFunc's planner as a scaler of the simulated comparison; the lab itself does not know the parts."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+
+from combofunc.planner.model import Container, Node, Size, Weights
+from combofunc.planner.planning import plan
+from combofunc.planner.warm import plan_keeping_warm
+from experiments.combofunc import model as lab
+from experiments.combofunc.workload import Function
+
+__all__ = ["Planned", "planned"]
+
+
+class Planned:
+    """Asks the planner whenever it is asked itself, as the controller does."""
+
+    def __init__(self, function: Function, weights: Weights, keep_warm_s: float) -> None:
+        self._sizes = [Size(s.name, s.cpu_millicores, s.memory_bytes, s.concurrency) for s in function.sizes]
+        self._by_name = {size.name: size for size in self._sizes}
+        self._lab_sizes = {size.name: size for size in function.sizes}
+        self._weights, self._keep_warm_s = weights, keep_warm_s
+        self._idle_since: dict[str, float] = {}
+
+    def decide(self, state: lab.State, target: int) -> lab.Decision:
+        began_s = time.perf_counter()
+        keep_s = 0.0 if state.others_short else self._keep_warm_s
+        found, self._idle_since = plan_keeping_warm(
+            plan,
+            self._sizes,
+            [
+                Node(
+                    n.name, n.cpu_millicores, n.memory_bytes, n.cpu_free_millicores, n.memory_free_bytes,
+                    n.pods_free, n.creating, n.tau_create_s, n.tau_resize_s,
+                )
+                for n in state.nodes
+            ],
+            [
+                Container(c.pod, c.node, self._by_name[c.size.name], c.ready and not c.resizing)
+                for c in state.containers
+            ],
+            target,
+            self._weights,
+            self._idle_since,
+            keep_s,
+            state.now_s,
+        )  # fmt: skip
+        decided_s = time.perf_counter() - began_s
+        actions: list[lab.Action] = [lab.Remove(c.pod) for c in found.removed]
+        actions += [lab.Resize(r.container.pod, self._lab_sizes[r.to.name]) for r in found.resized]
+        actions += [lab.Create(c.node, self._lab_sizes[c.size.name]) for c in found.created]
+        removed = {c.pod for c in found.removed}
+        ends_s = [since_s + keep_s for pod, since_s in self._idle_since.items() if pod not in removed]
+        return lab.Decision(actions, decided_s, min(ends_s, default=math.inf), keeps_warm=bool(ends_s))
+
+
+def planned(function: Function, in_place: bool, price_weight: float | None, keep_warm_s: float) -> Planned:
+    """With the planner's own default where no weight is given."""
+    weights = Weights(in_place=in_place)
+    if price_weight is not None:
+        weights = replace(weights, price_weight=price_weight)
+    return Planned(function, weights, keep_warm_s)

@@ -1,0 +1,319 @@
+"""`surgekit bench`: experiments that compare with the baseline in the same run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from cluster_autoscaler_hook.solver.variant import DEFAULT_DEADLINE_S
+from kwok.errors import LabError
+from kwok.parts import WEIGHT
+from surgekit.cli.json_file import JsonFile, takes_output, write_json
+
+__all__ = ["app", "show"]
+
+app = typer.Typer(no_args_is_help=True, help="Experiments: ours and the baseline alternate on one lab.")
+
+# The FCMA authors' problems are no part of this repository: their folder is named with --data.
+FCMA_DATA = Path("fcma-data")
+
+Weight = Annotated[int, typer.Option(min=1, help="The extender's weight in the scheduler's configuration.")]
+
+
+@app.command()
+def extender(
+    nodes: Annotated[int, typer.Option(min=2, help="Emulated nodes.")] = 1000,
+    pods: Annotated[int, typer.Option(min=10, help="Pods waiting when the scheduler starts.")] = 2000,
+    rounds: Annotated[int, typer.Option(min=1)] = 3,
+    quick: Annotated[bool, typer.Option(help="Half the pods, two rounds.")] = False,
+    weight: Weight = WEIGHT,
+    probe: Annotated[bool, typer.Option(help="Run the probe as well, in every arm.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """How much of kube-scheduler's speed is left with the extender."""
+    from experiments.extender import run
+
+    if quick:
+        pods, rounds = pods // 2, min(rounds, 2)
+    show(run(nodes, pods, rounds, weight, progress(), probe), json_file)
+
+
+@app.command()
+def placement(
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds with nodes of different speeds.")] = 7,
+    equal_rounds: Annotated[int, typer.Option(min=0, help="Rounds with equal nodes.")] = 3,
+    quick: Annotated[bool, typer.Option(help="Three rounds and two.")] = False,
+    weight: Weight = WEIGHT,
+    json_file: JsonFile = None,
+    plot: Annotated[Path | None, typer.Option(help="Write a picture of the first round there.")] = None,
+) -> None:
+    """How much sooner a scale-out is Ready with the extender."""
+    from experiments.placement.bench import run
+
+    if quick:
+        rounds, equal_rounds = min(rounds, 3), min(equal_rounds, 2)
+    figures = run(rounds, equal_rounds, weight, progress())
+    if plot:
+        from experiments.plots import placement_plot
+
+        placement_plot(figures["rounds"][0], plot)
+    show(figures, json_file)
+
+
+@app.command()
+def fcma(
+    problem_set: Annotated[
+        Literal["paper80", "scalability"], typer.Option("--set", help="The paper's scenarios.")
+    ] = "paper80",
+    data: Annotated[Path, typer.Option(help="Folder with the sets and their recorded figures.")] = FCMA_DATA,
+    random: Annotated[
+        int,
+        typer.Option(min=0, help="So many fresh problems of the same kind; variant paper is the reference."),
+    ] = 0,
+    seed: Annotated[int, typer.Option(help="Of the fresh problems.")] = 1,
+    deadline: Annotated[float, typer.Option(min=0, help="Seconds a problem.")] = DEFAULT_DEADLINE_S,
+    paper_deadline: Annotated[float, typer.Option(min=0, help="Seconds a problem for variant paper.")] = 60.0,
+    skip_paper: Annotated[bool, typer.Option("--skip-paper", help="Leave variant paper out.")] = False,
+    recycling: Annotated[
+        bool,
+        typer.Option("--recycling", help="Solve each again with 20 % more load: the node-recycling metric."),
+    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Eight problems, spread out over the set.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """What each solver of instance classes costs, beside the authors' program."""
+    if not random and not (data / problem_set).is_dir():
+        raise typer.BadParameter(
+            f"{data / problem_set} is not there: name the folder that has it", param_hint="--data"
+        )
+    if random and skip_paper:
+        raise typer.BadParameter("variant paper is the reference of --random", param_hint="--skip-paper")
+    from cluster_autoscaler_hook.solver.variant import Variant
+    from experiments.fcma import bench
+
+    problems = (
+        bench.random_set(problem_set, random, seed) if random else bench.recorded_set(problem_set, data)
+    )
+    figures = bench.run(
+        bench.spread_out(problems, bench.QUICK) if quick else problems,
+        bench.Deadlines(deadline, paper_deadline),
+        progress(),
+        variants=[v for v in Variant if not (skip_paper and v is Variant.PAPER)],
+        paper_is_reference=bool(random),
+        recycling=recycling,
+    )
+    show({"set": problem_set, "deadline_s": deadline} | figures, json_file)
+
+
+@app.command()
+def expander(
+    seeds: Annotated[int, typer.Option(min=1, max=40, help="Scale-ups of each shape.")] = 40,
+    deadline_s: Annotated[float, typer.Option(min=0.0, help="Seconds for each decision.")] = 0.45,
+    quick: Annotated[bool, typer.Option(help="Five scale-ups of each shape; with --live one.")] = False,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="With the cluster-autoscaler in SURGEKIT_BIN_DIR: three of each shape."),
+    ] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """What scale-ups cost with ours and with Cluster Autoscaler's own expanders, simulated; and its speed."""
+    if live:
+        from experiments.expander.live import run as run_live
+        from experiments.expander.live_mixes import live_mixes
+        from experiments.expander.simulation import REPORTING_SEEDS
+
+        drawn = live_mixes(REPORTING_SEEDS[: 1 if quick else min(seeds, 3)])
+        show(run_live(drawn, progress()), json_file)
+        return
+    from cluster_autoscaler_hook.solver.solve import solve
+    from experiments.expander.large_request import measure
+    from experiments.expander.simulation import REPORTING_SEEDS, run
+    from surgekit.process import logs
+
+    logs.configure("WARNING")
+    say = progress()
+    figures = run(REPORTING_SEEDS[: min(seeds, 5) if quick else seeds], solve, deadline_s, say)
+    show(figures | measure(deadline_s, say), json_file)
+
+
+@app.command()
+def nodes(
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of an Azure trace sample; default: the extract shipped.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="How often each mix is played.")] = 1,
+    mix: Annotated[list[str] | None, typer.Option(help="Only these mixes.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Two mixes, once.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """What nodes cost, and how soon pods run, with Karpenter alone and with FCMA's plan through it."""
+    from experiments.nodes.bench import run
+    from experiments.nodes.mixes import mixes
+    from experiments.nodes.priced_mixes import TABLE, priced
+
+    played = [m for m in mixes(data) if not mix or m.name in mix]
+    if not played:
+        raise typer.BadParameter(f"no mix of {mix}", param_hint="--mix")
+    figures = run(played[:2] if quick else played, TABLE, priced, 1 if quick else rounds, progress())
+    show(figures, json_file)
+
+
+@app.command()
+def kneescale(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Within 20 minutes: one round, a quarter of the dynamic load.")
+    ] = False,
+    arm: Annotated[list[str] | None, typer.Option(help="Only these arms; gains are of `ours`.")] = None,
+    load: Annotated[
+        Literal["stationary", "dynamic"] | None, typer.Option(help="Only this one; default: both.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Of the stationary load, or of --load.")] = 3,
+    time_factor: Annotated[
+        float, typer.Option(min=1.0, max=4.0, help="All loops run this many times as fast.")
+    ] = 4.0,
+    at_once: Annotated[int, typer.Option(min=1, help="Arms that are played side by side.")] = 3,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of an Azure trace sample; default: the extract shipped.")
+    ] = None,
+    simulated: Annotated[
+        bool, typer.Option("--simulated", help="In virtual time: no lab, the HPA as its formula.")
+    ] = False,
+    grid: Annotated[
+        bool, typer.Option("--grid", help="With --simulated: also functions with other parameters.")
+    ] = False,
+    json_file: JsonFile = None,
+    plots: Annotated[Path | None, typer.Option(help="Write pictures into this folder.")] = None,
+) -> None:
+    """Cumulative performance under a replica budget: ours, the paper's, other searches, the HPA, OpenFaaS."""
+    from experiments.kneescale import command as bench_kneescale
+
+    if grid and not simulated:
+        raise typer.BadParameter("only with --simulated", param_hint="--grid")
+    plan = bench_kneescale.plan_of(
+        quick, arm or [], load, rounds, 1.0 if simulated else time_factor, at_once, data
+    )
+    say = progress()
+    found = (
+        bench_kneescale.simulate(plan, grid, say) if simulated else bench_kneescale.play(plan, json_file, say)
+    )
+    if plots:
+        from experiments.kneescale.pictures import draw_all
+
+        say(f"{len(draw_all(found['played'], plan, plots))} pictures in {plots}")
+    bench_kneescale.show(found, json_file)
+
+
+@app.command()
+def combofunc(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Within 20 minutes: one round of a few minutes of the trace.")
+    ] = False,
+    rounds: Annotated[int, typer.Option(min=1, help="With other traces, speeds and residents each.")] = 3,
+    arm: Annotated[list[str] | None, typer.Option(help="Only these arms; ratios are of `ours`.")] = None,
+    simulated: Annotated[
+        bool, typer.Option("--simulated", help="In virtual time: no lab, kube-scheduler as its formulas.")
+    ] = False,
+    json_file: JsonFile = None,
+    plots: Annotated[Path | None, typer.Option(help="Write pictures into this folder.")] = None,
+) -> None:
+    """Scaling time and cost of functions: ours, and stock, Random Fit, Autopilot, ours without in-place."""
+    from experiments.combofunc import command as bench_combofunc
+
+    say = progress()
+    if simulated:
+        found = bench_combofunc.simulate(quick, say)
+    else:
+        found = bench_combofunc.play(quick, rounds, arm or [], json_file, say)
+    if plots:
+        from experiments.combofunc.pictures import draw_all
+
+        say(f"{len(draw_all(found, plots))} pictures in {plots}")
+    bench_combofunc.show(found, json_file)
+
+
+@app.command("combofunc-scale")
+def combofunc_scale(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Within 5 minutes: 40 functions, 200 nodes, 2 minutes of changes.")
+    ] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """200 ComboFuncs, 1,000 nodes, 5,000 pods, 100 target changes a minute: lag, memory, leaks."""
+    from experiments.combofunc.scale import Plan, run
+
+    figures = run(Plan.quick() if quick else Plan(), progress())
+    show(figures, json_file)
+    if figures["failures"]:
+        raise LabError(f"{len(figures['failures'])} failures: " + "; ".join(figures["failures"][:5]))
+
+
+@app.command()
+def adapter(
+    policies: Annotated[int, typer.Option(min=1, help="KneePolicies that feed the metric.")] = 1000,
+    namespaces: Annotated[int, typer.Option(min=1, help="They are spread over so many.")] = 10,
+    requests: Annotated[int, typer.Option(min=1000, help="Of each way to ask.")] = 5000,
+    quick: Annotated[bool, typer.Option("--quick", help="A thousand requests.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """How long a metric GET of the adapter takes, asked directly and through the API server."""
+    from experiments.adapter import run
+
+    figures = run(policies, namespaces, 1000 if quick else requests, progress())
+    flat = {f"{way}.{key}": value for way, times in figures["ways"].items() for key, value in times.items()}
+    show(figures | flat, json_file)
+
+
+@app.command()
+def monitor(
+    functions: Annotated[int, typer.Option(min=1, help="Functions read at once.")] = 1000,
+    pods: Annotated[int, typer.Option(min=1, help="Of each function, for their CPU usage.")] = 10,
+    rounds: Annotated[int, typer.Option(min=1, help="How often they are read.")] = 20,
+    json_file: JsonFile = None,
+) -> None:
+    """How long reading all functions from Prometheus takes, with Prometheus on the same single core."""
+    from experiments.monitor import run
+
+    show(run(functions, pods, rounds, progress()), json_file)
+
+
+@app.command()
+def planner(
+    instances: Annotated[int, typer.Option(min=1, help="Small problems that are also solved exactly.")] = 400,
+    repetitions: Annotated[int, typer.Option(min=10, help="Plans timed for each start at 16 nodes.")] = 300,
+    quick: Annotated[bool, typer.Option("--quick", help="80 problems, 100 plans.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """How far ComboFunc's plans are from the best, beside Algorithm 1's, and how long they take."""
+    from experiments.planner.bench import run, tables
+
+    figures = run(80 if quick else instances, 100 if quick else repetitions, progress())
+    if not takes_output(json_file):
+        tables(figures)
+    show(figures, json_file)
+
+
+def progress() -> Callable[[str], None]:
+    """Says on standard error how far a long run is, and when."""
+    console, started_s = Console(stderr=True, highlight=False, soft_wrap=True), time.monotonic()
+
+    def say(text: str) -> None:
+        minutes, seconds = divmod(int(time.monotonic() - started_s), 60)
+        console.print(f"[dim]{minutes:3d}:{seconds:02d}[/dim] {text}")
+
+    return say
+
+
+def show(figures: dict[str, Any], json_file: Path | None) -> None:
+    if write_json(figures, json_file):
+        return
+    table = Table("figure", "value")
+    for key, value in figures.items():
+        if not isinstance(value, list | dict):
+            table.add_row(key, str(value))
+    Console().print(table)

@@ -1,0 +1,1 @@
+"""FCMA's solver against the authors' recorded costs."""

@@ -1,0 +1,59 @@
+"""What the comparison says: ours against each arm, function by function."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.kneescale.plan import OURS, Plan, Played
+
+__all__ = ["figures", "gains"]
+
+Performance = Mapping[str, Mapping[str, float]]  # arm -> function -> cumulative score
+
+
+def figures(played: Played, plan: Plan) -> dict[str, Any]:
+    """Gains are of medians over rounds."""
+    scores: dict[str, dict[str, dict[str, list[float]]]] = {}
+    samples: list[int] = []
+    for part, _, name in plan.rounds():
+        for arm in part.arms:
+            for function, track in played[name][arm].items():
+                by_arm = scores.setdefault(part.load.name, {})
+                by_arm.setdefault(arm, {}).setdefault(function, []).append(sum(track["score"]))
+                if arm == OURS:
+                    samples += track["samples"]
+    performance = {
+        load: {
+            arm: {f: round(statistics.median(v), 3) for f, v in functions.items()}
+            for arm, functions in arms.items()
+        }
+        for load, arms in scores.items()
+    }
+    return {
+        "gain_over": {load: gains(arms) for load, arms in performance.items()},
+        "samples_mean": round(statistics.mean(samples), 2) if samples else None,
+        "samples_max": max(samples, default=None),
+        "time_factor": plan.time_factor,
+        "performance": performance,
+        "played": {name: {arm: played[name][arm] for arm in part.arms} for part, _, name in plan.rounds()},
+    }
+
+
+def gains(performance: Performance) -> dict[str, dict[str, Any]]:
+    """ours / arm - 1. An arm that served nothing of a function is left out there: no ratio says how far."""
+    found: dict[str, dict[str, Any]] = {}
+    ours = performance.get(OURS, {})
+    for arm, functions in performance.items():
+        each = {f: round(ours[f] / value - 1, 4) for f, value in functions.items() if f in ours and value > 0}
+        if arm == OURS or not each:
+            continue
+        found[arm] = {
+            "best": max(each.values()),
+            "mean": round(statistics.mean(each.values()), 4),
+            # The mean goes with a function that a baseline does not scale at all; this does not.
+            "median": round(statistics.median(each.values()), 4),
+            "by_function": each,
+        }
+    return found

@@ -1,0 +1,170 @@
+"""What is played: loads, arms, rounds; and what of it was played before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.client_trace import ClientTrace, client_traces
+from kwok.errors import TrafficError
+
+__all__ = [
+    "ARMS", "DYNAMIC", "LOADS", "OURS", "SAMPLING_S", "STATIONARY", "VARIANTS", "Batch", "Load", "Part",
+    "Plan", "Played", "add_played", "read_played",
+]  # fmt: skip
+
+OURS = "ours"
+ARMS = (OURS, "paper", "hill_climbing", "random", "hpa30", "hpa60", "hpa70", "hpa90", "openfaas")
+# Arms that are a KneePolicy, and the search they have.
+VARIANTS = {OURS: "best", "paper": "paper", "hill_climbing": "hill-climbing", "random": "random"}
+SAMPLING_S = 30.0  # III-A
+_STATIONARY_CLIENTS = 20  # IV-D
+
+
+@dataclass(frozen=True)
+class Load:
+    """Nominal: seconds and replica-intervals as the paper has them."""
+
+    name: str
+    duration_s: float
+    budget: int
+
+    @property
+    def intervals(self) -> int:
+        return round(self.duration_s / SAMPLING_S)
+
+    def clients(self, names: Sequence[str], data: Path | None) -> dict[str, ClientTrace]:
+        if self.name == "stationary":
+            return {name: ClientTrace(name, self.duration_s, (_STATIONARY_CLIENTS,)) for name in names}
+        return client_traces(names, data)
+
+    def first(self, share: float) -> Load:
+        """Its beginning, with as much of the budget."""
+        return Load(self.name, self.duration_s * share, round(self.budget * share))
+
+
+STATIONARY = Load("stationary", 15 * 60.0, 1000)  # IV-D
+DYNAMIC = Load("dynamic", 120 * 60.0, 6000)  # IV-E
+LOADS = {load.name: load for load in (STATIONARY, DYNAMIC)}
+_QUICK_DYNAMIC_ARMS = (OURS, "paper", "hpa70", "hpa90", "openfaas")
+_QUICK_AT_ONCE = 5
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Arms that are played side by side."""
+
+    load: Load
+    number: int  # of the round
+    arms: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One load of a plan."""
+
+    load: Load
+    rounds: int
+    arms: tuple[str, ...]
+
+
+# Round -> arm -> function -> its track.
+Played = dict[str, dict[str, dict[str, dict[str, Any]]]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    parts: tuple[Part, ...]
+    at_once: int
+    time_factor: float
+    data: Path | None = None
+
+    def __post_init__(self) -> None:
+        for part in self.parts:
+            if unknown := set(part.arms) - set(ARMS):
+                raise TrafficError(f"arm: {sorted(unknown)[0]!r} is not one of {', '.join(ARMS)}")
+
+    @classmethod
+    def of(
+        cls,
+        loads: Mapping[Load, int],  # rounds
+        arms: Sequence[str],
+        at_once: int,
+        time_factor: float,
+        data: Path | None = None,
+    ) -> Plan:
+        parts = tuple(Part(load, rounds, tuple(arms)) for load, rounds in loads.items())
+        return cls(parts, at_once, time_factor, data)
+
+    @classmethod
+    def quick(
+        cls,
+        time_factor: float,
+        data: Path | None = None,
+        arms: Sequence[str] = (),
+        load: str | None = None,  # only this one
+    ) -> Plan:
+        """Within 20 minutes: one round, and the first half hour of the dynamic load, unless `arms` are given
+        with half of the arms."""
+        parts = (
+            Part(STATIONARY, 1, tuple(arms) or ARMS),
+            Part(DYNAMIC.first(0.25), 1, tuple(arms) or _QUICK_DYNAMIC_ARMS),
+        )
+        chosen = tuple(part for part in parts if load in (None, part.load.name))
+        return cls(chosen, _QUICK_AT_ONCE, time_factor, data)
+
+    def round_name(self, load: Load, number: int) -> str:
+        """All that its result hangs on, so that a file of results is never taken for another's."""
+        trace = f"-{self.data.name}" if self.data and load.name != "stationary" else ""
+        return f"{load.name}{trace}-{load.duration_s:g}s-{load.budget}-x{self.time_factor:g}-{number}"
+
+    def rounds(self) -> list[tuple[Part, int, str]]:
+        return [
+            (part, number, self.round_name(part.load, number))
+            for part in self.parts
+            for number in range(part.rounds)
+        ]
+
+    def missing(self, played: Played) -> list[Batch]:
+        """What is still to be played."""
+        batches = []
+        for part, number, name in self.rounds():
+            arms = [arm for arm in part.arms if arm not in played.get(name, {})]
+            batches += [
+                Batch(part.load, number, tuple(arms[begin : begin + self.at_once]))
+                for begin in range(0, len(arms), self.at_once)
+            ]
+        return batches
+
+    @property
+    def minutes(self) -> float:
+        """How long playing all of it takes, without bringing the lab up."""
+        return sum(batch.load.duration_s for batch in self.missing({})) / self.time_factor / 60
+
+
+def read_played(file: Path | None) -> Played:
+    """What runs before this one wrote down."""
+    played: Played = {}
+    if file is None or not file.exists():
+        return played
+    for number, line in enumerate(file.read_text().splitlines(), 1):
+        try:
+            entry = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise TrafficError(f"{file}:{number}: not what a run wrote: {error}") from error
+        for name, arms in entry.items():
+            played.setdefault(name, {}).update(arms)
+    return played
+
+
+def add_played(file: Path | None, name: str, arms: Mapping[str, Any]) -> None:
+    if file is None:
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    before = file.read_text() if file.exists() else ""
+    new = file.with_suffix(".new")
+    new.write_text(before + json.dumps({name: arms}) + "\n")
+    new.replace(file)  # never half a line

@@ -1,0 +1,84 @@
+"""KneeScale as a scaler of the simulated comparison; here, since the lab does not know the parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from experiments.kneescale import traffic_simulation as simulation
+from experiments.kneescale.plan import SAMPLING_S, VARIANTS, Load
+from experiments.kneescale.simulated import Scaler, baseline, merged
+from hpa_replacement.decision.decide import decide
+from hpa_replacement.decision.model import NoSample, Sample, State
+from hpa_replacement.decision.policy import AtEnd, Budget, Policy, Search
+from hpa_replacement.search import Variant
+from kwok.traffic.function import Function
+from kwok.traffic.functions import CLUSTER
+
+__all__ = ["KneeScale", "scaler_of"]
+
+# Ticks of 6 s: the controller's windows are 1, 0.8 or 0.6 of an interval (observe/observation.py).
+_TICKS = 5
+_WINDOWS = (5, 4, 3)
+
+
+class KneeScale:
+    """One function's policy, decided every sampling interval on the clean part of it."""
+
+    tick_s = SAMPLING_S / _TICKS
+    first = 1
+
+    def __init__(self, variant: Variant, capacity: int, load: Load, creation_s: float) -> None:
+        budget = Budget(load.budget, load.duration_s, AtEnd.STOP)
+        self._policy = Policy(capacity, interval_s=SAMPLING_S, search=Search(variant), budget=budget)
+        # The controller's first look comes before any request: the window of the budget begins.
+        self._state = decide(self._policy, State(), NoSample("no requests yet"), 0.0).state
+        self._creation_s, self._unchanged_since_s, self._latency_s = creation_s, -SAMPLING_S, 0.0
+        self.samples: list[int] = []
+        self.reasons: list[tuple[str, ...]] = []
+
+    def wanted(self, ticks: Sequence[simulation.Sample], replicas: int) -> int:
+        if len(ticks) % _TICKS:
+            return replicas
+        now_s = ticks[-1].at_s
+        decision = decide(self._policy, self._state, self._sample(ticks, replicas), now_s)
+        searched = self._state.search
+        if searched is not None and decision.state.search is None:
+            self.samples.append(len(searched.points) + 1)  # the last one ended it
+        self._state = decision.state
+        self.reasons.append(decision.reasons)
+        wanted = replicas if decision.replicas is None else decision.replicas
+        if wanted != replicas:
+            self._unchanged_since_s = now_s + (self._creation_s if wanted > replicas else 0.0)
+        return wanted
+
+    def _sample(self, ticks: Sequence[simulation.Sample], replicas: int) -> Sample | NoSample:
+        now_s = ticks[-1].at_s
+        # As the controller has it: requests that wait in the pods there were before are let go first.
+        unchanged_s = now_s - self._unchanged_since_s - 2 * self._latency_s
+        length = next((n for n in _WINDOWS if n * self.tick_s <= unchanged_s + 1e-6), _TICKS)
+        seen = merged(ticks[-length:])
+        if seen.throughput_per_s <= 0 and seen.errors_per_s <= 0:
+            return NoSample("no requests")
+        self._latency_s = seen.latency_s or self._latency_s
+        try:
+            return Sample(
+                replicas=replicas,
+                ready_replicas=seen.replicas_ready,
+                ready_since_s=now_s - unchanged_s,
+                window_start_s=now_s - length * self.tick_s,
+                window_end_s=now_s,
+                throughput_per_s=seen.throughput_per_s,
+                errors_per_s=seen.errors_per_s,
+                latency_s=seen.latency_s,
+                cpu_utilisation=seen.cpu_utilisation,
+                capacity=self._policy.max_replicas,
+            )
+        except ValueError as error:
+            return NoSample(str(error))
+
+
+def scaler_of(arm: str, function: Function, load: Load) -> Scaler:
+    if arm not in VARIANTS:
+        return baseline(arm, function)
+    capacity = CLUSTER.capacity(function.cpu_cores)
+    return KneeScale(Variant(VARIANTS[arm]), capacity, load, simulation.Settings().creation_s)

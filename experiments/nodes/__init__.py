@@ -1,0 +1,1 @@
+"""The Karpenter hook against Karpenter, live."""

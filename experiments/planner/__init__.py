@@ -1,0 +1,1 @@
+"""ComboFunc's planner against the exact answer."""

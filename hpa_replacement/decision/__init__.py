@@ -1,0 +1,1 @@
+"""How many replicas, and why. Pure: one call a sampling interval."""

@@ -1,0 +1,126 @@
+"""The words of a decision: what was measured, what is known, what was decided."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from hpa_replacement.search.score import concurrency, performance_score
+from hpa_replacement.search.state import Point, SearchState
+
+__all__ = ["Decision", "KnownKnee", "NoSample", "Sample", "Spending", "State"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One function over one window. Nothing in it was guessed: what is missing makes a NoSample."""
+
+    replicas: int  # asked of the target now
+    ready_replicas: int
+    ready_since_s: float  # since when exactly these many have been Ready
+    window_start_s: float
+    window_end_s: float
+    throughput_per_s: float  # successful invocations
+    errors_per_s: float
+    latency_s: float | None  # average of the successful; None when there was none
+    cpu_utilisation: float | None  # of the requests, 1 is all; None where it is not measured
+    capacity: int  # eq. (4), those running included
+
+    def __post_init__(self) -> None:
+        for name in ("replicas", "ready_replicas", "throughput_per_s", "errors_per_s", "capacity"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"{name}: must be a number >= 0, is {value}")
+        for name in ("latency_s", "cpu_utilisation"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"{name}: must be a number >= 0, is {value}")
+        if self.latency_s == 0 or (self.latency_s is None and self.throughput_per_s > 0):
+            raise ValueError(
+                f"latency_s: must be > 0 with {self.throughput_per_s} invocations/s, is {self.latency_s}"
+            )
+        if not self.window_start_s < self.window_end_s:
+            raise ValueError(
+                f"window_end_s: must be after window_start_s {self.window_start_s}, is {self.window_end_s}"
+            )
+
+    @property
+    def settled(self) -> bool:
+        """All of the window was served by the replicas that are Ready now."""
+        return self.ready_since_s <= self.window_start_s
+
+    @property
+    def clean(self) -> bool:
+        return self.settled and self.ready_replicas == self.replicas
+
+    @property
+    def idle(self) -> bool:
+        return self.throughput_per_s == 0 and self.errors_per_s == 0
+
+    def point(self) -> Point:
+        """As measured with the replicas that were Ready. Only errors score 0."""
+        if self.latency_s is None:
+            return Point(self.ready_replicas, 0.0, 0.0, 0.0)
+        return Point(
+            self.ready_replicas,
+            performance_score(self.throughput_per_s, self.latency_s),
+            self.throughput_per_s,
+            concurrency(self.throughput_per_s, self.errors_per_s, self.latency_s),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NoSample:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKnee:
+    """One entry of K in Algorithm 2."""
+
+    throughput_per_s: float
+    concurrency: float
+    replicas: int
+    confirmed: bool = False  # found again after errors had made us doubt it
+    inferred: bool = False  # from the points of a search at another load
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """Replica-intervals since the window began."""
+
+    window_start_s: float
+    spent: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All that is carried from one decision to the next; lives in the status of the KneePolicy."""
+
+    known: tuple[KnownKnee, ...] = ()
+    evidence: tuple[Point, ...] = ()  # points of the last search, for the next (variant best)
+    search: SearchState | None = None
+    searched_from: int = 0  # replicas before the search: where it returns if it is given up
+    search_throughput_per_s: float = 0.0  # t_current of Algorithm 2 when the search began
+    doubted: bool = False  # the search began because a known knee did not hold
+    asked: int | None = None  # replicas of our last decision
+    asked_at_s: float = 0.0
+    running: int = 0  # replicas of the target after the last decision, for the budget
+    stopped: bool = False  # by us, because the budget was spent
+    troubled: int = 0  # clean samples in a row with errors at a known knee
+    cpu_utilisation: float | None = None  # CPU_previous
+    loads: tuple[float, ...] = ()  # of the last intervals, the newest last (variant best)
+    load_mean: float = 0.0  # over the intervals of this window
+    load_count: int = 0
+    spending: Spending | None = None
+    decided_at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`replicas` None: leave the target alone. `valid` False: there was nothing sound to decide on."""
+
+    replicas: int | None
+    state: State
+    reasons: tuple[str, ...] = field(default=())
+    valid: bool = True

@@ -1,0 +1,67 @@
+"""Which comparison `surgekit bench kneescale` plays; and KneeScale as a scaler of the simulated one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from experiments.kneescale.command import partial_of, plan_of, show, simulate
+from experiments.kneescale.plan import ARMS, DYNAMIC, STATIONARY, Load
+from experiments.kneescale.searched import scaler_of
+from experiments.kneescale.simulated import play
+from kwok.traffic.functions import FUNCTIONS
+
+
+def test_the_whole_and_parts_of_it() -> None:
+    whole = plan_of(False, [], None, 3, 4.0, 3, None)
+    assert [(p.load, p.rounds, p.arms) for p in whole.parts] == [(STATIONARY, 3, ARMS), (DYNAMIC, 1, ARMS)]
+    part = plan_of(False, ["ours", "hpa70"], "dynamic", 2, 1.0, 3, None)
+    assert [(p.load, p.rounds, p.arms) for p in part.parts] == [(DYNAMIC, 2, ("ours", "hpa70"))]
+    quick = plan_of(True, [], None, 3, 4.0, 3, None)
+    assert (quick.at_once, [(p.load.name, p.rounds) for p in quick.parts]) == (
+        5,
+        [("stationary", 1), ("dynamic", 1)],
+    )
+
+
+def test_the_quick_one_takes_arms_and_load_too() -> None:
+    one = plan_of(True, ["ours", "random"], "dynamic", 3, 4.0, 3, None)
+    (part,) = one.parts
+    assert (part.load.name, part.rounds, part.arms) == ("dynamic", 1, ("ours", "random"))
+    assert part.load.duration_s < DYNAMIC.duration_s
+    both = plan_of(True, ["ours"], None, 3, 4.0, 3, None)
+    assert [p.arms for p in both.parts] == [("ours",), ("ours",)]
+
+
+def test_results_so_far_lie_beside_the_figures() -> None:
+    assert partial_of(Path("out/kneescale.json")) == Path("out/kneescale.partial.jsonl")
+    assert partial_of(Path("-")) is None
+    assert partial_of(None) is None
+
+
+@pytest.mark.parametrize("arm", ["ours", "paper", "hill_climbing", "random"])
+def test_searches_keep_to_the_budget(arm: str) -> None:
+    load = Load("stationary", 600.0, 300)
+    function = FUNCTIONS["model-serving-rnn"]  # with errors at one replica, so that every search begins
+    trace = load.clients([function.name], None)[function.name]
+    track = play(function, trace, load, scaler_of(arm, function, load), seed=1)
+    assert sum(track.replicas) <= load.budget
+    assert max(track.replicas) > 5
+    assert len(track.replicas) == load.intervals
+
+
+def test_simulated_figures_have_the_keys_of_the_live_ones(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    plan = plan_of(False, ["ours", "hpa90"], "stationary", 1, 1.0, 3, None)
+    found = simulate(plan, False, lambda _: None)
+    gain = found["gain_over"]["stationary"]["hpa90"]
+    assert {"best", "mean"} <= gain.keys()
+    assert gain["mean"] > 0  # at 90 % three replicas serve twenty clients
+    assert found["samples_max"] <= 10
+    file = tmp_path / "f.json"
+    show(found, file)
+    assert json.loads(file.read_text())["gain_over"]["stationary"]["hpa90"] == gain
+    assert "hpa90" in capsys.readouterr().out

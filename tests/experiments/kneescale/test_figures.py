@@ -1,0 +1,74 @@
+"""Gains and samples from what was played."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from experiments.kneescale.figures import figures, gains
+from experiments.kneescale.pictures import draw_all
+from experiments.kneescale.plan import STATIONARY, Plan, Played
+from experiments.kneescale.track import Track
+
+QUANTILES = {"p5": 0.1, "p25": 0.2, "p50": 0.3, "p75": 0.4, "p95": 0.5, "p99": 0.6}
+
+
+def track(scores: list[float], samples: list[int] | None = None) -> Track:
+    made = Track(samples=samples or [])
+    for score in scores:
+        made.note(3, 20, score, 0.0, 1.0)
+    return made
+
+
+def played_of(plan: Plan, rounds: list[dict[str, dict[str, Track]]]) -> Played:
+    return {
+        name: {arm: {f: asdict(t) for f, t in functions.items()} for arm, functions in arms.items()}
+        for (_, _, name), arms in zip(plan.rounds(), rounds, strict=True)
+    }
+
+
+def test_gains_are_of_medians_over_rounds() -> None:
+    plan = Plan.of({STATIONARY: 3}, ["ours", "hpa70"], 2, 4.0)
+    rounds = [
+        {
+            "ours": {"f": track([score, 1.0], [n]), "g": track([4.0])},
+            "hpa70": {"f": track([2.0]), "g": track([5.0])},
+        }
+        for score, n in ((2.0, 5), (100.0, 6), (3.0, 10))
+    ]
+    found = figures(played_of(plan, rounds), plan)
+    assert found["gain_over"]["stationary"]["hpa70"] == {
+        "best": 1.0, "mean": 0.4, "median": 0.4, "by_function": {"f": 1.0, "g": -0.2},
+    }  # fmt: skip
+    assert (found["samples_mean"], found["samples_max"]) == (7, 10)
+    assert found["performance"]["stationary"]["ours"] == {"f": 4.0, "g": 4.0}
+
+
+def test_without_ours_there_is_nothing_to_compare_and_nothing_served_has_no_ratio() -> None:
+    assert gains({"hpa70": {"f": 1.0}}) == {}
+    assert gains({"ours": {"f": 1.0, "g": 1.0}, "hpa70": {"f": 0.0, "g": 2.0}})["hpa70"]["by_function"] == {
+        "g": -0.5
+    }
+
+
+def test_an_interval_in_which_nothing_was_answered_scores_nothing() -> None:
+    made = Track()
+    made.note(0, 20, 0.0, 1.0, None)
+    made.note(5, 20, 6.0, 0.0, 2.0)
+    assert (made.score, made.latency_s, made.performance) == ([0.0, 3.0], [None, 2.0], 3.0)
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_a_picture_for_each_figure(tmp_path: Path, live: bool) -> None:
+    plan = Plan.of({STATIONARY: 2}, ["ours", "openfaas"], 2, 4.0)
+    one = {"ours": {"f": track([1.0, 2.0])}, "openfaas": {"f": track([0.0, 0.0])}}
+    if live:
+        one["ours"]["f"].latency_quantiles_s, one["ours"]["f"].first_latencies_s = QUANTILES, [1.0, 0.5]
+    files = draw_all(played_of(plan, [one, one]), plan, tmp_path / "plots")
+    requests = ["latency", "first-invocations"] if live else []
+    assert [f.name for f in files] == [
+        f"stationary-{what}.png" for what in ("performance", "replicas", "spent", "throughput", *requests)
+    ]
+    assert all(f.read_bytes().startswith(b"\x89PNG") for f in files)

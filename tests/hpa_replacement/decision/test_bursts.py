@@ -1,0 +1,106 @@
+"""Loads that come and go faster than a search: what is kept for them, and what they are taken for."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpa_replacement.decision.decide import decide
+from hpa_replacement.decision.model import Sample, State
+from hpa_replacement.decision.policy import AtEnd, Budget, Policy
+from hpa_replacement.search import Point
+from hpa_replacement.search.load import load_of
+from hpa_replacement.status import read_state, status_of
+
+CAPACITY = 76
+
+
+def sample(clients: int, replicas: int, now_s: float) -> Sample:
+    """A closed loop, as in closed_loop.py, without noise."""
+    throughput = replicas * clients / (clients + replicas - 1)
+    return Sample(
+        replicas, replicas, 0.0, now_s - 30, now_s, throughput, 0.0, clients / throughput, None, CAPACITY
+    )
+
+
+def run(clients: list[int], budget: Budget | None = None) -> list[tuple[int, State]]:
+    policy, state, replicas, went = Policy(CAPACITY, budget=budget), State(), 1, []
+    for i, count in enumerate(clients, 1):
+        decision = decide(policy, state, sample(count, replicas, i * 30.0), i * 30.0)
+        state, replicas = decision.state, decision.replicas or replicas
+        went.append((replicas, state))
+    return went
+
+
+def test_a_burst_that_comes_back_within_five_minutes_finds_its_replicas() -> None:
+    burst = [28, 28] + [1] * 8
+    went = run([10] * 12 + burst * 4)
+    at_the_start_of = [went[12 + 10 * i - 1][0] for i in (2, 3)]
+    assert min(at_the_start_of) >= 20
+
+
+def test_a_load_that_is_gone_for_longer_is_not_provided_for() -> None:
+    went = run([20] * 12 + [2] * 14)
+    assert went[-1][0] < went[12][0] / 3
+
+
+def test_a_budget_keeps_its_average_standing_for_a_peak_of_the_last_half_hour() -> None:
+    intervals = 200
+    budget = Budget(20 * intervals, intervals * 30.0, AtEnd.STOP)
+    went = run([20] * 12 + [2] * 30, budget)
+    # Without a budget ten intervals are remembered; here 60, but never more than lasts to the end.
+    assert 16 <= went[-1][0] <= 22
+    longer = run([20] * 12 + [2] * 75, budget)
+    assert longer[-1][0] < 10
+
+
+def test_a_search_within_a_budget_asks_for_no_less_than_half_of_its_average() -> None:
+    budget = Budget(20 * 100, 100 * 30.0, AtEnd.STOP)
+    asked = {replicas for replicas, state in run([20] * 12, budget) if state.search is not None}
+    assert asked
+    assert min(asked) >= 10
+
+
+def test_a_search_is_set_aside_when_its_load_is_gone_and_goes_on_when_it_is_back() -> None:
+    # Load 3 is known; 28 is not, and lasts two intervals.
+    went = run([3] * 12 + [28, 28] + [3] * 3)
+    assert went[11][1].search is None
+    assert went[13][1].search is not None
+    kept = went[14][1]
+    assert kept.search is None
+    assert max(p.concurrency for p in kept.evidence) == pytest.approx(28)
+
+
+def test_points_of_another_load_do_not_end_a_search_before_its_first_sample() -> None:
+    """28 clients with errors at one replica: what one client taught says nothing about them."""
+    state = run([1] * 12)[-1][1]
+    assert state.search is None
+    overloaded = Sample(1, 1, 0.0, 390.0, 420.0, 1.0, 0.8, 19.0, None, CAPACITY)
+    decision = decide(Policy(CAPACITY), state, overloaded, 420.0)
+    assert decision.state.search is not None
+    assert decision.replicas is not None
+    assert decision.replicas > 1
+
+
+@pytest.mark.parametrize(
+    ("points", "is_concurrency"),
+    [
+        # One client, then 28 with the same single replica: throughput hardly moved because it cannot.
+        ([(18, 0.9, 1.0), (2, 0.8, 1.0), (5, 0.85, 1.0), (1, 0.8, 1.0), (1, 0.9, 28.0)], True),
+        # Both move with the clients.
+        ([(10, 6.0, 15.0), (20, 2.0, 3.0), (5, 3.0, 10.0), (15, 1.0, 2.0)], True),
+        # An open loop: 8 a second whatever the replicas.
+        ([(10, 8.0, 20.0), (20, 8.1, 10.0), (40, 7.9, 8.1)], False),
+    ],
+)
+def test_what_is_taken_for_the_load(points: list[tuple[int, float, float]], is_concurrency: bool) -> None:
+    among = tuple(Point(r, t / (c / t), t, c) for r, t, c in points)
+    assert load_of(among[-1], among) == (among[-1].concurrency if is_concurrency else points[-1][1])
+
+
+def test_what_is_remembered_survives_a_restart() -> None:
+    now_s = 30.0
+    decision = decide(Policy(CAPACITY), State(), sample(10, 1, now_s), now_s)
+    assert decision.state.loads == (10.0,)
+    status = status_of(decision, None, 1, now_s)
+    status["scaling"]["loads"] = list(status["scaling"]["loads"])  # as JSON gives it back
+    assert read_state(status) == decision.state
