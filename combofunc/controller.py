@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-
-import structlog
 
 from combofunc.in_place_deployment.deployments import InPlaceDeployments
 from combofunc.memory_use import MemoryUsePoll
@@ -27,26 +24,22 @@ from combofunc.target_poller import Collecting
 from surgekit.kube.client import Kube
 from surgekit.kube.events import Events
 from surgekit.kube.lease import Lease
-from surgekit.kube.watch import overdue
-from surgekit.process import health_server
+from surgekit.process import controller
+from surgekit.process.health_server import serve
 from surgekit.prometheus.client import Prometheus, Queries
 
 __all__ = ["LEASE_NAME", "Controller", "run"]
 
-log = structlog.get_logger(__name__)
 LEASE_NAME = "surgekit-combofunc"
-_PAUSE_S = 2.0  # after a fault of ours
-_STUCK_S = 120.0  # rounds this long overdue mean that the thread is stuck or dead
 _AGE_EVERY_S = 1.0
 
 
-class Controller:
+class Controller(controller.Controller):
     """Everything of one replica."""
 
     def __init__(self, settings: Settings, kube: Kube, prometheus: Queries) -> None:
         self.settings = settings
-        self._lease = Lease(kube, settings.lease_namespace, LEASE_NAME)
-        self.metrics = ComboFuncMetrics(lambda: self._lease.held)
+        self.metrics = ComboFuncMetrics()
         self._cluster = Cluster(
             settings.default_tau_create_s,
             settings.default_tau_resize_s,
@@ -54,52 +47,44 @@ class Controller:
             settings.creation_limit_s,
         )
         pods = PodTable()
-        self._loop = Loop(kube, lambda: self._lease.held, self._told)
+        self._loop = Loop(kube, lambda: self.leads, self._told)
         events = Events(kube, "combofunc", "surgekit.dev/v1alpha1", "ComboFunc")
-        self._collecting = Collecting(
-            settings, prometheus, lambda: self._lease.held, self._collected, self._target_changed
+        collecting = Collecting(
+            settings, prometheus, lambda: self.leads, self._collected, self._target_changed
         )
         self._desk = PlanningDesk(planning.plan, self._loop.post, self._loop.hasten)
-        self._memory_use = MemoryUsePoll(kube, lambda: self._lease.held)
+        memory_use = MemoryUsePoll(kube, lambda: self.leads)
         self._functions = ComboFuncs(
-            self._cluster, pods, settings, self.metrics, self._desk, self._collecting.target, events,
-            self._memory_use.of,
+            self._cluster, pods, settings, self.metrics, self._desk, collecting.target, events, memory_use.of,
         )  # fmt: skip
         events = Events(kube, "combofunc", "surgekit.dev/v1alpha1", "InPlaceDeployment")
-        self._deployments = InPlaceDeployments(pods, settings.deferred_s, events, self._memory_use.of)
+        self._deployments = InPlaceDeployments(pods, settings.deferred_s, events, memory_use.of)
         self._sources = Sources(kube, self._loop, self._cluster, pods, self._functions, self._deployments)
         self.metrics.registry.register(self._sources.unreadable)
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="loop", daemon=True)
-        self._last_round_s = self._aged_s = time.monotonic()
+        self._term = 0
+        self._aged_s = time.monotonic()
         self._to_collect: Mapping[str, ComboFunc] = {}
-
-    def start(self) -> None:
-        self._sources.start()
-        self._lease.start()
-        self._thread.start()
-        self._collecting.start()
-        self._memory_use.start()
+        self._lease = Lease(kube, settings.lease_namespace, LEASE_NAME)
+        super().__init__(
+            "combofunc",
+            self.metrics.registry,
+            ages_s=self._sources.ages_s,
+            max_input_age_s=settings.max_input_age_s,
+            lease=self._lease,
+            events=Events(kube, "combofunc", "coordination.k8s.io/v1", "Lease"),
+        )
+        self.run_beside(self._sources)
+        self.run_beside(collecting, lambda: collecting.alive)
+        self.run_beside(memory_use, lambda: memory_use.alive)
+        self.loop("reconcile", self._step)
 
     def stop(self) -> None:
-        self._stopping.set()
-        self._collecting.stop()
-        self._memory_use.stop()
-        self._sources.stop()
         self._loop.stop()
         self._desk.stop()
-        if self._thread.is_alive():
-            self._thread.join(timeout=5.0)
-        self._lease.stop()
+        super().stop()
 
     def alive(self, now_s: float) -> bool:
-        looking = self._thread.is_alive() and now_s - self._last_round_s < _STUCK_S
-        threads = (self._lease, self._collecting, self._memory_use, self._desk)
-        return looking and all(thread.alive for thread in threads)
-
-    def not_ready(self, now_s: float) -> str:
-        """What is missing; empty when ready."""
-        return overdue(self._sources.ages_s(now_s), self.settings.max_input_age_s)
+        return self._desk.alive and super().alive(now_s)
 
     def _collected(self) -> Mapping[str, ComboFunc]:
         """As of the last round: the tables are the loop's."""
@@ -119,22 +104,18 @@ class Controller:
         elif done.gone:
             self._sources.tell_deleted(done.gone)
 
-    def _run(self) -> None:
-        term = 0
-        while not self._stopping.is_set():
-            now_s = self._last_round_s = time.monotonic()
-            leads = self._lease.held and not self.not_ready(now_s)
-            try:
-                if leads and term != self._lease.term:  # another replica may have acted: all starts afresh
-                    term = self._lease.term
-                    for kind in (self._functions, self._deployments):
-                        kind.reset()
-                        self._loop.touch_all(kind)
-                self._age(now_s)
-                self._loop.round(leads)
-            except Exception:  # a fault of ours in one round must not be the end of all
-                log.exception("round failed")
-                self._stopping.wait(_PAUSE_S)
+    def _step(self) -> float:
+        """Take in what is new; reconcile while this replica leads. The work loop waits by itself."""
+        now_s = time.monotonic()
+        acts = self.leads and not self.stale_input(now_s)
+        if acts and self._term != self._lease.term:  # another replica may have acted: all starts afresh
+            self._term = self._lease.term
+            for kind in (self._functions, self._deployments):
+                kind.reset()
+                self._loop.touch_all(kind)
+        self._age(now_s)
+        self._loop.round(acts)
+        return 0.0
 
     def _age(self, now_s: float) -> None:
         if now_s - self._aged_s < _AGE_EVERY_S:
@@ -152,12 +133,7 @@ def run(settings: Settings, kubeconfig: Path | None = None) -> None:
     """Act and serve until told to stop."""
 
     def make() -> Controller:
-        prometheus = Prometheus(
-            settings.prometheus_url,
-            settings.prometheus_timeout_s,
-            settings.prometheus_ca,
-            settings.prometheus_token,
-        )
+        prometheus = Prometheus.connect(settings)
         return Controller(settings, Kube.connect(kubeconfig), prometheus)
 
-    health_server.serve(make, settings.bind, "surgekit-combofunc", settings.log_level)
+    serve(make, settings, "surgekit-combofunc")

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 __all__ = ["ComboFuncMetrics"]
 
 
 class ComboFuncMetrics:
-    def __init__(self, leads: Callable[[], bool]) -> None:
+    def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        Gauge("surgekit_combofunc_leader", "1 on the replica that acts", registry=self.registry).set_function(
-            lambda: float(leads())
-        )
         self.functions = Gauge(
             "surgekit_combofunc_objects", "ComboFuncs and InPlaceDeployments there are", ["kind"],
             registry=self.registry,

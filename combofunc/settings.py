@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from typing import ClassVar
 
-from surgekit.process.settings import setting
+from surgekit.process.settings import LeaderSettings, PrometheusSettings, setting
 
 __all__ = ["Settings"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(LeaderSettings, PrometheusSettings):
+    PART: ClassVar[str] = "combofunc"
+
     price_weight: float = setting(
         0.25, "lambda of eq. (11) where a ComboFunc has none: seconds that one priced unit is worth",
         minimum=0.0, maximum=1000.0,
@@ -44,24 +46,10 @@ class Settings:
         10.0, "seconds a pod that no node takes is kept before another plan is made; doubles each time",
         minimum=1.0, maximum=3600.0,
     )  # fmt: skip
-    max_input_age_s: float = setting(
-        60.0, "seconds without word from the API server after which nothing is decided",
-        minimum=5.0, maximum=3600.0,
-    )  # fmt: skip
     max_speed_age_s: float = setting(
         900.0, "seconds after which a node's measured speed is no longer believed",
         minimum=5.0, maximum=86400.0,
     )  # fmt: skip
-    prometheus_url: str = setting(
-        "http://prometheus-operated.monitoring:9090", "where Prometheus answers, for targetFrom: Collector"
-    )
-    prometheus_ca: Path | None = setting(None, "CA file for its certificate; none: the system's")
-    prometheus_token: Path | None = setting(None, "file with a bearer token for it; none: no token")
-    prometheus_timeout_s: float = setting(5.0, "seconds a query may take", minimum=0.1, maximum=60.0)
-    unconfined_promql: bool = setting(
-        False,
-        "whether own PromQL of ComboFuncs may read all series; else only those labelled with their namespace",
-    )
     scrape_interval_s: float = setting(
         5.0, "seconds between Prometheus's scrapes of the balancer: the step in which a window is looked at",
         minimum=0.1, maximum=600.0,
@@ -69,8 +57,3 @@ class Settings:
     collect_every_s: float = setting(
         5.0, "seconds between two looks at Prometheus for targets", minimum=0.1, maximum=600.0
     )
-    lease_namespace: str = setting(
-        "surgekit-system", "namespace of the Lease surgekit-combofunc, held by the replica that acts"
-    )
-    bind: str = setting("0.0.0.0:8080", "address and port of /livez, /readyz, /metrics")
-    log_level: str = setting("INFO", "DEBUG, INFO, WARNING or ERROR")

@@ -27,7 +27,8 @@ from surgekit.haproxy.runtime import Runtime
 from surgekit.kube.client import Kube
 from surgekit.kube.table import Seen, Table, Unreadable
 from surgekit.kube.watch import Watch
-from surgekit.process import health_server
+from surgekit.process import controller
+from surgekit.process.health_server import serve
 
 __all__ = ["Controller", "run"]
 
@@ -88,25 +89,27 @@ class _Pods(_Collection[int | None]):
             super().put(obj, says, arrival_s)
 
 
-class Controller:
+class Controller(controller.Controller):
+    """Everything of one replica. Each drives the HAProxy beside it, so there is no Lease."""
+
     def __init__(self, settings: Settings, kube: Kube) -> None:
         haproxy = Runtime(settings.control)
         self._balancer = Balancer(settings, haproxy)
         self._endpoints, self._lock = Endpoints(), threading.Lock()
-        self._changed, self._stopping = threading.Event(), threading.Event()
+        self._changed = threading.Event()
         state = self._endpoints
-        self._unreadable = Unreadable(kube, "balancer")
-        shared = (self._unreadable, self._lock, self._changed)
+        unreadable = Unreadable(kube, "balancer")
+        shared = (unreadable, self._lock, self._changed)
         slices = _Collection(*shared, read_slice, state.keep_slices, state.put_slice)
         pods = _Pods(*shared, read_concurrency, state.keep_pods, state.put_pod)
-        self._watches = [
-            Watch(kube, "/apis/discovery.k8s.io/v1/endpointslices", slices, labelSelector=COMBOFUNC),
-            Watch(kube, "/api/v1/pods", pods, labelSelector=COMBOFUNC),
-        ]
-        self.metrics = BalancerMetrics(self._balancer, haproxy, lambda: self._age_s(time.monotonic()))
-        self.metrics.registry.register(self._unreadable)
-        self._thread = threading.Thread(target=self._run, name="balancer", daemon=True)
-        self._last_round_s = time.monotonic()
+        self._watches = {
+            "endpointslices": Watch(
+                kube, "/apis/discovery.k8s.io/v1/endpointslices", slices, labelSelector=COMBOFUNC
+            ),
+            "pods": Watch(kube, "/api/v1/pods", pods, labelSelector=COMBOFUNC),
+        }
+        self.metrics = BalancerMetrics(self._balancer, haproxy)
+        self.metrics.registry.register(unreadable)
         self._complaints: dict[tuple[str, Function], int] = {}
         self._haproxy, self._notices = haproxy, Notices(kube)
         self._told_without: Set[Function] = frozenset()
@@ -114,57 +117,38 @@ class Controller:
         quota = settings.connections_per_namespace
         self._quota = f"its quota (connections_per_namespace) is {quota} requests under way"
         self._missing = "HAProxy was not told of the pods yet"
+        # Old news from the API server are no reason not to be ready: pods answer all the same.
+        super().__init__(
+            "balancer", self.metrics.registry, ages_s=self._ages_s, missing=lambda: self._missing
+        )
+        for watch in self._watches.values():
+            self.run_beside(watch)
+        self.run_beside(self._notices)
+        self.loop("haproxy", self._step, _STUCK_S)
 
-    def start(self) -> None:
-        for watch in self._watches:
-            watch.start()
-        self._thread.start()
-        self._notices.start()
+    def _ages_s(self, now_s: float) -> dict[str, float]:
+        return {name: watch.age_s(now_s) for name, watch in self._watches.items()}
 
-    def stop(self) -> None:
-        """HAProxy goes on with what it knows."""
-        self._stopping.set()
-        self._changed.set()
-        for watch in self._watches:
-            watch.stop()
-        if self._thread.is_alive():
-            self._thread.join(timeout=5.0)
-
-    def alive(self, now_s: float) -> bool:
-        return self._thread.is_alive() and now_s - self._last_round_s < _STUCK_S
-
-    def not_ready(self, now_s: float) -> str:  # noqa: ARG002
-        """Old news from the API server are no reason: pods answer all the same (an age in the metrics)."""
-        return self._missing
-
-    def _age_s(self, now_s: float) -> float:
-        return max(watch.age_s(now_s) for watch in self._watches)
-
-    def _run(self) -> None:
-        sleep_s = 0.0
-        while not self._stopping.wait(sleep_s):
-            sleep_s = 0.0
-            self._last_round_s = time.monotonic()
-            changed = self._changed.wait(_POLL_S)
-            if not all(watch.synced.is_set() for watch in self._watches):
-                sleep_s = 0.05
-                continue
-            try:
-                if changed or self._balancer.is_new():
-                    self._changed.clear()
-                    self._tell()
-                self._look_at_quotas()
-                self._missing = ""
-            except OSError as error:
-                self._failed("unreachable", f"HAProxy does not answer: {error}")
-                sleep_s = _POLL_S
-            except Refused as error:
-                self._failed("refused", f"HAProxy refuses: {error}")
-                sleep_s = _PAUSE_S
-            except Exception:  # a fault of ours in one round must not be the end of all
-                log.exception("round failed")
-                self._failed("fault", "the last round failed")
-                sleep_s = _PAUSE_S
+    def _step(self) -> float:
+        changed = self._changed.wait(_POLL_S)
+        if not all(watch.synced.is_set() for watch in self._watches.values()):
+            return 0.05
+        try:
+            if changed or self._balancer.is_new():
+                self._changed.clear()
+                self._tell()
+            self._look_at_quotas()
+        except OSError as error:
+            self._failed("unreachable", f"HAProxy does not answer: {error}")
+            return _POLL_S
+        except Refused as error:
+            self._failed("refused", f"HAProxy refuses: {error}")
+            return _PAUSE_S
+        except Exception:
+            self._failed("fault", "the last step failed")
+            raise
+        self._missing = ""
+        return 0.0
 
     def _tell(self) -> None:
         with self._lock:
@@ -223,9 +207,4 @@ class Controller:
 
 def run(settings: Settings, kubeconfig: Path | None = None) -> None:
     """Drive HAProxy and serve health and metrics until told to stop."""
-    health_server.serve(
-        lambda: Controller(settings, Kube.connect(kubeconfig)),
-        settings.bind,
-        "surgekit-balancer",
-        settings.log_level,
-    )
+    serve(lambda: Controller(settings, Kube.connect(kubeconfig)), settings, "surgekit-balancer")

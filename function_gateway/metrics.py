@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Gauge
@@ -20,13 +20,9 @@ _LABELS = ("namespace", "function")
 
 
 class BalancerMetrics:
-    def __init__(self, balancer: Balancer, haproxy: Runtime, age_s: Callable[[], float]) -> None:
+    def __init__(self, balancer: Balancer, haproxy: Runtime) -> None:
         self.registry = CollectorRegistry()
         self.registry.register(_Functions(balancer, haproxy))
-        Gauge(
-            "surgekit_balancer_input_age_seconds", "Since the API server last said anything",
-            registry=self.registry,
-        ).set_function(age_s)  # fmt: skip
         self.unknown = Gauge(
             "surgekit_balancer_pods_without_concurrency",
             "Ready pods that get no requests because they do not say how many they take",

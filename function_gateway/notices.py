@@ -31,6 +31,9 @@ class Notices:
     def start(self) -> None:
         self._thread.start()
 
+    def stop(self) -> None:
+        """Its thread only waits; it goes with the process."""
+
     def post(self, function: Function, reason: str, note: str) -> None:
         """Returns at once."""
         log.warning("function past its share", reason=reason, namespace=function.namespace,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from surgekit.process.settings import setting
+from surgekit.process.settings import ProcessSettings, setting
 
 __all__ = ["Settings"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(ProcessSettings):
+    PART: ClassVar[str] = "gateway"
+
     directory: Path = setting(
         Path("/run/surgekit/haproxy"),
         "shared with HAProxy: its configuration, map and socket",
@@ -49,8 +52,6 @@ class Settings:
         maximum=1000000,
     )
     network_namespace: str = setting("", "network namespace in which pods answer; none: HAProxy's own")
-    bind: str = setting("0.0.0.0:8080", "address and port of /livez, /readyz, /metrics")
-    log_level: str = setting("INFO", "DEBUG, INFO, WARNING or ERROR")
 
     @property
     def control(self) -> Path:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 __all__ = ["KneeScaleMetrics"]
 
 
 class KneeScaleMetrics:
-    def __init__(self, leads: Callable[[], bool]) -> None:
+    def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        Gauge(
-            "surgekit_kneescale_leader", "1 on the replica that decides", registry=self.registry
-        ).set_function(lambda: float(leads()))
         self.policies = Gauge(
             "surgekit_kneescale_policies", "KneePolicies by what their last decision was", ["reason"],
             registry=self.registry,

@@ -89,7 +89,7 @@ def start_expander(lab: Lab) -> Expander:
         "mode": "enforce",
         "price_labels": [PRICE_LABEL],
         "bind": f"127.0.0.1:{port}",
-        "http_bind": f"127.0.0.1:{http_port}",
+        "health_bind": f"127.0.0.1:{http_port}",
         "explain_bind": "127.0.0.1:0",
         "tls_directory": str(certificates),
     }

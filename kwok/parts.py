@@ -204,7 +204,7 @@ def _start_controller(
 ) -> Process:
     port = lab.free_port()
     file = lab.directory / f"{name}.settings.yaml"
-    file.write_text(yaml.safe_dump({"bind": f"127.0.0.1:{port}"} | dict(settings or {})))
+    file.write_text(yaml.safe_dump({"health_bind": f"127.0.0.1:{port}"} | dict(settings or {})))
     return lab.start(
         name,
         [

@@ -1,12 +1,11 @@
-"""The probe as a process: sources feed a queue, one thread owns the ledger, one writes what it says.
+"""The probe as a process: watches feed a queue, one loop keeps the ledger, the leader publishes.
 
-Every replica measures; the one that holds the lease writes. gunicorn serves health and metrics.
+Every replica measures; the one that holds the Lease writes.
 """
 
 from __future__ import annotations
 
 import queue
-import threading
 import time
 from pathlib import Path
 
@@ -19,8 +18,9 @@ from node_speed_probe.publisher import Publisher, read_all
 from node_speed_probe.settings import Settings
 from node_speed_probe.sources import ApiWatches, Source
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+from surgekit.kube.events import Events
 from surgekit.kube.lease import Lease
-from surgekit.kube.watch import overdue
+from surgekit.process.controller import Controller
 from surgekit.process.health_server import serve
 from surgekit.process.modes import Mode
 
@@ -29,74 +29,65 @@ __all__ = ["LEASE_NAME", "Probe", "run"]
 log = structlog.get_logger(__name__)
 
 LEASE_NAME = "surgekit-node-speed-probe"
-# Rounds this long overdue mean that the thread that owns the ledger is stuck or dead.
-_STUCK_S = 60.0
 
 
-class Probe:
+class Probe(Controller):
     """Everything of one replica."""
 
     def __init__(self, settings: Settings, kube: Kube, source: Source | None = None) -> None:
         self.settings, self._kube = settings, kube
+        self.snapshot = Snapshot()
+        self._facts: queue.SimpleQueue[tuple[Fact, float]] = queue.SimpleQueue()
+        self._ledger: Ledger | None = None
+        self._next_snapshot_s = 0.0
         watches = ApiWatches(kube)
         self._source = source or watches
-        self._facts: queue.SimpleQueue[tuple[Fact, float]] = queue.SimpleQueue()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._own_ledger, name="ledger", daemon=True)
-        self.snapshot = Snapshot()
-        self._lease = Lease(kube, settings.lease_namespace, LEASE_NAME)
-        self.metrics = ProbeMetrics(
-            lambda: self.snapshot, lambda: self._source.ages_s(time.monotonic()), lambda: self._lease.held
-        )
-        self.metrics.registry.register(watches.unreadable)
-        self._publisher = Publisher(kube, settings, self._lease, lambda: self.snapshot, self.metrics.writes)
-
-    def start(self) -> None:
-        if self.settings.mode is Mode.OFF:
-            log.info("probe is off", mode=self.settings.mode)
+        metrics = ProbeMetrics(lambda: self.snapshot)
+        metrics.registry.register(watches.unreadable)
+        if settings.mode is Mode.OFF:
+            log.info("probe is off", mode=settings.mode)
+            super().__init__("probe", metrics.registry, ages_s=lambda _now_s: {})
             return
-        self._thread.start()
-        if self.settings.mode is Mode.ENFORCE:
-            self._lease.start()
-            self._publisher.start()
+        enforce = settings.mode is Mode.ENFORCE
+        super().__init__(
+            "probe",
+            metrics.registry,
+            ages_s=self._source.ages_s,
+            max_input_age_s=settings.max_input_age_s,
+            missing=lambda: "" if self.snapshot.taken_s > 0 else "no estimates yet",
+            lease=Lease(kube, settings.lease_namespace, LEASE_NAME) if enforce else None,
+            events=Events(kube, "probe", "coordination.k8s.io/v1", "Lease"),
+        )
+        self.loop("ledger", self._measure)
+        if enforce:
+            self.lead(
+                "publisher",
+                lambda: Publisher(kube, settings, lambda: self.leads, lambda: self.snapshot, metrics.writes),
+            )
 
     def stop(self) -> None:
-        self._stopping.set()
         self._source.stop()
-        self._publisher.stop()
-        self._lease.stop()
+        super().stop()
 
-    def alive(self, now_s: float) -> bool:
-        """Whether every thread does its work; a fault nobody foresaw ends one, and a restart mends it."""
-        if self.settings.mode is Mode.OFF:
-            return True
-        overdue_s = now_s - self.snapshot.taken_s - self.settings.publish_interval_s
-        measures = self._thread.is_alive() and (overdue_s < _STUCK_S or self.snapshot.taken_s < 0)
-        publishes = self._publisher.alive and self._lease.alive
-        return measures and (publishes or self.settings.mode is not Mode.ENFORCE)
+    def _measure(self) -> float:
+        """Take in facts until the next snapshot is due, then take it."""
+        ledger = self._ledger or self._begin()
+        while (left_s := self._next_snapshot_s - time.monotonic()) > 0:
+            try:
+                fact, arrival_s = self._facts.get(timeout=left_s)
+            except queue.Empty:
+                break
+            ledger.observe(fact, arrival_s)
+        now_s = time.monotonic()
+        self.snapshot = ledger.snapshot(now_s)
+        self._next_snapshot_s = now_s + self.settings.publish_interval_s
+        return 0.0
 
-    def not_ready(self, now_s: float) -> str:
-        """What is missing; empty when ready."""
-        if self.settings.mode is Mode.OFF:
-            return ""
-        stale = overdue(self._source.ages_s(now_s), self.settings.max_input_age_s)
-        return stale or ("" if self.snapshot.taken_s > 0 else "no estimates yet")
-
-    def _own_ledger(self) -> None:
-        ledger = Ledger(self.settings)
+    def _begin(self) -> Ledger:
+        self._ledger = ledger = Ledger(self.settings)
         self._recall(ledger)
         self._source.start(lambda fact, arrival_s: self._facts.put((fact, arrival_s)))
-        next_round_s = time.monotonic()
-        while not self._stopping.is_set():
-            try:
-                fact, arrival_s = self._facts.get(timeout=max(next_round_s - time.monotonic(), 0.001))
-                ledger.observe(fact, arrival_s)
-            except queue.Empty:
-                pass
-            now_s = time.monotonic()
-            if now_s >= next_round_s:
-                self.snapshot = ledger.snapshot(now_s)
-                next_round_s = now_s + self.settings.publish_interval_s
+        return ledger
 
     def _recall(self, ledger: Ledger) -> None:
         """A restart must not forget: what was published is what an earlier life knew."""
@@ -112,6 +103,4 @@ class Probe:
 
 def run(settings: Settings, kubeconfig: Path | None = None) -> None:
     """Measure, publish and serve until told to stop."""
-    serve(
-        lambda: Probe(settings, Kube.connect(kubeconfig)), settings.bind, "surgekit-probe", settings.log_level
-    )
+    serve(lambda: Probe(settings, Kube.connect(kubeconfig)), settings, "surgekit-probe")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -16,13 +16,8 @@ __all__ = ["ProbeMetrics"]
 class ProbeMetrics(Collector):
     """Read from the last snapshot when asked, so that a node that is gone is gone here too."""
 
-    def __init__(
-        self,
-        snapshot: Callable[[], Snapshot],
-        ages_s: Callable[[], Mapping[str, float]],
-        leads: Callable[[], bool],
-    ) -> None:
-        self._snapshot, self._ages_s, self._leads = snapshot, ages_s, leads
+    def __init__(self, snapshot: Callable[[], Snapshot]) -> None:
+        self._snapshot = snapshot
         self.registry = CollectorRegistry()
         self.writes = Counter(
             "surgekit_probe_writes",
@@ -54,15 +49,6 @@ class ProbeMetrics(Collector):
         for reason, count in snapshot.aborted_total.items():
             aborted.add_metric([reason], count)
         yield aborted
-        ages = _gauge(
-            "watch_age_seconds", "Seconds since the API server last confirmed the picture", "source"
-        )
-        for source, age_s in self._ages_s().items():
-            ages.add_metric([source], age_s)
-        yield ages
-        yield GaugeMetricFamily(
-            "surgekit_probe_leader", "1 in the replica that writes", value=float(self._leads())
-        )
 
 
 def _gauge(name: str, help: str, label: str) -> GaugeMetricFamily:

@@ -1,4 +1,4 @@
-"""Writes NodeSpeed objects, paced, in a thread of its own, while its replica holds the lease."""
+"""Writes NodeSpeed objects, paced, while its replica leads."""
 
 from __future__ import annotations
 
@@ -23,13 +23,11 @@ from node_speed_probe.publication import (
 )
 from node_speed_probe.settings import Settings
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
-from surgekit.kube.lease import Lease
 
 __all__ = ["Publisher", "read_all"]
 
 log = structlog.get_logger(__name__)
 
-_LONGEST_PAUSE_S = 60.0
 # This write can be tried again as it is, others need not wait for it.
 _CONFLICT = 409
 # This object is not acceptable as it is; the next change may be.
@@ -44,46 +42,35 @@ def read_all(kube: Kube) -> dict[str, Published]:
 
 
 class Publisher:
-    def __init__(
-        self, kube: Kube, settings: Settings, lease: Lease, snapshot: Callable[[], Snapshot], writes: Counter
-    ) -> None:
-        self._kube, self._settings, self._lease = kube, settings, lease
-        self._snapshot, self._writes = snapshot, writes
-        self._published: dict[str, Published] | None = None  # None: another replica may have written since
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
+    """The session of one leader: what the API server has is read at its begin."""
 
-    def start(self) -> None:
-        self._thread.start()
+    def __init__(
+        self,
+        kube: Kube,
+        settings: Settings,
+        leads: Callable[[], bool],
+        snapshot: Callable[[], Snapshot],
+        writes: Counter,
+    ) -> None:
+        self._kube, self._settings, self._leads = kube, settings, leads
+        self._snapshot, self._writes = snapshot, writes
+        self._published: dict[str, Published] | None = None
+        self._stopping = threading.Event()
 
     def stop(self) -> None:
         self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=5.0)
 
-    @property
-    def alive(self) -> bool:
-        return self._thread.is_alive()
-
-    def _run(self) -> None:
-        failures = 0
-        while not self._stopping.is_set():
-            interval_s = self._settings.publish_interval_s * 2.0**failures
-            self._stopping.wait(min(interval_s, max(_LONGEST_PAUSE_S, self._settings.publish_interval_s)))
-            if not self._lease.held:
-                self._published = None
-                continue
-            try:
-                self.round()
-                failures = 0
-            except (ApiError, KubeUnreachable) as error:
-                # Overloaded (429, 5xx), not allowed or not installed yet: writing on would not help.
-                failures = min(failures + 1, 16)
-                self._writes.labels("failed").inc()
-                log.warning("publishing pauses", error=str(error), failures=failures)
-
-    def round(self) -> None:
+    def step(self) -> float:
         """Write what is worth it, within the budget of one interval."""
+        try:
+            self._publish()
+        except (ApiError, KubeUnreachable):
+            # Overloaded (429, 5xx), not allowed or not installed yet: writing on would not help.
+            self._writes.labels("failed").inc()
+            raise
+        return self._settings.publish_interval_s
+
+    def _publish(self) -> None:
         if self._published is None:
             self._published = read_all(self._kube)
         estimates = self._snapshot().estimates
@@ -92,7 +79,7 @@ class Publisher:
         budget = max(1, int(self._settings.writes_per_s * self._settings.publish_interval_s))
         writes = choose_writes(estimates, self._published, budget, time.monotonic(), self._settings)
         for estimate in writes:
-            if self._stopping.is_set() or not self._lease.held:
+            if self._stopping.is_set() or not self._leads():
                 return
             began_s = time.monotonic()
             self._write(estimate, self._published)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from surgekit.process.modes import Mode
-from surgekit.process.settings import SettingsError, setting
+from surgekit.process.settings import LeaderSettings, SettingsError, setting
 
 __all__ = ["Settings"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(LeaderSettings):
+    PART: ClassVar[str] = "probe"
+
     mode: Mode = setting(
         Mode.ENFORCE,
         "off (nothing is watched), shadow (measures, exports metrics) or enforce (publishes too)",
@@ -54,11 +57,6 @@ class Settings:
         60.0, "seconds without word from the API server after which the probe is not ready",
         minimum=5.0, maximum=3600.0,
     )  # fmt: skip
-    lease_namespace: str = setting(
-        "surgekit-system", "namespace of the Lease surgekit-node-speed-probe, held by the replica that writes"
-    )
-    bind: str = setting("0.0.0.0:8080", "address and port of /livez, /readyz, /metrics")
-    log_level: str = setting("INFO", "DEBUG, INFO, WARNING or ERROR")
 
     def __post_init__(self) -> None:
         if self.refresh_s <= self.publish_interval_s:

@@ -15,13 +15,14 @@ import flask
 import orjson
 import structlog
 from gunicorn.http.errors import ParseException
+from prometheus_client import CollectorRegistry
 
 from scheduler_extender.extender import Extender
 from scheduler_extender.fast_lane import FastLanePort
 from scheduler_extender.requests import BAD_REQUEST, parse
 from scheduler_extender.settings import Settings
 from surgekit.kube.client import Kube
-from surgekit.process import request_server as answering_server
+from surgekit.process import request_server
 from surgekit.process.health_server import health_port
 from surgekit.process.http_port import PEER
 from surgekit.process.latency import answer_quickly
@@ -62,9 +63,9 @@ class Application:
             self.extender.tick()
 
     @property
-    def metrics(self) -> Extender:
+    def registry(self) -> CollectorRegistry:
         self.extender.observe()
-        return self.extender
+        return self.extender.registry
 
     def alive(self, now_s: float) -> bool:  # noqa: ARG002
         return True  # whoever answers this lives
@@ -171,4 +172,4 @@ def run(settings: Settings, kubeconfig: Path | None = None) -> None:
         return Application(Extender(settings, Kube.connect(kubeconfig))).start()
 
     binds = [settings.bind, settings.health_bind]
-    answering_server.serve(make, binds, "surgekit-extender", settings.log_level)
+    request_server.serve(make, binds, "surgekit-extender", settings.log_level)

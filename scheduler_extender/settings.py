@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from surgekit.process.modes import Mode
-from surgekit.process.settings import setting
+from surgekit.process.settings import ProcessSettings, setting
 
 __all__ = ["Settings"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(ProcessSettings):
+    PART: ClassVar[str] = "extender"
+
     mode: Mode = setting(
         Mode.ENFORCE, "off, shadow or enforce: the most any pod can get, whatever its labels ask for"
     )
@@ -63,11 +66,9 @@ class Settings:
     )
     decisions_kept: int = setting(2000, "decisions kept for `surgekit explain`", minimum=1, maximum=1_000_000)
     bind: str = setting("0.0.0.0:8443", "address and port where schedulers ask")
-    health_bind: str = setting("0.0.0.0:8080", "address and port of /livez, /readyz, /metrics")
     tls_directory: Path | None = setting(
         None, "directory with tls.crt, tls.key and ca.crt (for client certificates); none means plain HTTP"
     )
     client_names: tuple[str, ...] = setting(
         ("kube-scheduler",), "common names of the client certificates that are let in"
     )
-    log_level: str = setting("INFO", "DEBUG, INFO, WARNING or ERROR")

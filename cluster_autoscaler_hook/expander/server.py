@@ -68,7 +68,7 @@ class Server:
         else:
             credentials = _reloading_credentials(settings.tls_directory)
             self.port = self._grpc.add_secure_port(settings.bind, credentials)
-        self._http = [_listen("http_bind", settings.http_bind, self._pages())]
+        self._http = [_listen("health_bind", settings.health_bind, self._pages())]
         self.http_port = self._http[0].port
         self.explain_port = self._listen_for_explain(settings)
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from surgekit.process.modes import Mode
-from surgekit.process.settings import setting
+from surgekit.process.settings import ProcessSettings, setting
 
 __all__ = ["Settings"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(ProcessSettings):
+    PART: ClassVar[str] = "expander"
+
     mode: Mode = setting(
         Mode.SHADOW, "off, shadow (answer with every option, log the choice) or enforce (answer with one)"
     )
@@ -48,7 +51,6 @@ class Settings:
     )
     decisions_kept: int = setting(200, "decisions kept for /explain", minimum=1, maximum=100_000)
     bind: str = setting("0.0.0.0:9443", "address and port of the gRPC service")
-    http_bind: str = setting("0.0.0.0:8080", "address and port of /livez, /readyz and /metrics")
     explain_bind: str = setting("127.0.0.1:9444", "address and port of /explain, for client certificates")
     client_names: tuple[str, ...] = setting(
         ("surgekit-viewer",), "common names of the client certificates that may read /explain"
@@ -58,4 +60,3 @@ class Settings:
         "directory with tls.crt, tls.key, and ca.crt for /explain; none means plaintext, which the "
         "autoscaler refuses",
     )
-    log_level: str = setting("INFO", "DEBUG, INFO, WARNING or ERROR")

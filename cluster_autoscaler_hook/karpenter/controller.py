@@ -5,8 +5,7 @@ The replica that holds the Lease acts; the other keeps its tables ready.
 
 from __future__ import annotations
 
-import threading
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import structlog
@@ -19,93 +18,76 @@ from cluster_autoscaler_hook.karpenter.term import LONGEST_SLEEP_S, Term
 from cluster_autoscaler_hook.solver.model import Problem, Solution
 from cluster_autoscaler_hook.solver.solve import Variant, solve
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+from surgekit.kube.events import Events
 from surgekit.kube.lease import Lease
-from surgekit.kube.watch import overdue
+from surgekit.process import controller
 from surgekit.process.health_server import serve
 
 __all__ = ["LEASE_NAME", "Hook", "run"]
 
 log = structlog.get_logger(__name__)
 LEASE_NAME = "surgekit-nodes"
-_PAUSE_S = 2.0  # after a fault that was not ours
-# Rounds this long overdue mean that the thread is stuck or dead.
-_STUCK_S = 90.0
 
 
-class Hook:
+class Hook(controller.Controller):
     """Everything of one replica."""
 
     def __init__(self, settings: Settings, kube: Kube) -> None:
         self.settings = settings
-        self._wake = threading.Event()
-        self._source = ClusterSource(kube, settings, self._wake.set)
-        self._lease = Lease(kube, settings.lease_namespace, LEASE_NAME)
-        self.metrics = HookMetrics(lambda: self._lease.held)
-        self.metrics.registry.register(self._source.unreadable)
-        self._actuator = Actuator(kube, settings, lambda: self._lease.held, self.metrics.writes)
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="hook", daemon=True)
-        self._last_round_s = time.monotonic()
+        self._source = ClusterSource(kube, settings, self._wake)
+        self._metrics = HookMetrics()
+        self._metrics.registry.register(self._source.unreadable)
+        self._actuator = Actuator(kube, settings, lambda: self.leads, self._metrics.writes)
+        super().__init__(
+            "nodes",
+            self._metrics.registry,
+            ages_s=self._source.ages_s,
+            max_input_age_s=settings.max_input_age_s,
+            lease=Lease(kube, settings.lease_namespace, LEASE_NAME),
+            events=Events(kube, "nodes", "coordination.k8s.io/v1", "Lease"),
+        )
+        self.run_beside(self._source)
+        self._loop = self.lead("plan", self._session)
+
+    def _wake(self) -> None:
+        self._loop.wake()
 
     def start(self) -> None:
         log.info("hook starts", mode=self.settings.mode)
-        self._source.start()
-        self._lease.start()
-        self._thread.start()
+        super().start()
 
     def stop(self) -> None:
-        self._stopping.set()
-        self._wake.set()
-        self._source.stop()
-        if self._thread.is_alive():
-            self._thread.join(timeout=5.0)
-        self._stop_gating()
+        super().stop()
         self._actuator.stop()
-        self._lease.stop()
 
-    def _stop_gating(self) -> None:
+    def _session(self) -> _Planning:
+        variant, deadline_s = Variant(self.settings.variant), self.settings.solve_deadline_s
+
+        def solve_in_time(problem: Problem) -> Solution:
+            return solve(problem, deadline_s, variant)
+
+        term = Term(self.settings, self._source, self._actuator, self._metrics, solve_in_time)
+        return _Planning(term, self._actuator, lambda: self.leads)
+
+
+class _Planning:
+    """Plans and rents while this replica leads."""
+
+    def __init__(self, term: Term, actuator: Actuator, leads: Callable[[], bool]) -> None:
+        self._term, self._actuator, self._leads = term, actuator, leads
+
+    def step(self) -> float:
+        return min(self._term.round(), LONGEST_SLEEP_S)
+
+    def stop(self) -> None:
         """Perhaps nobody takes over: until somebody does, new pods go to Karpenter's pools at once."""
-        if self._lease.held:
+        if self._leads():
             try:
                 self._actuator.write_plan({"gating": False})
             except (ApiError, KubeUnreachable) as error:
                 log.warning("new pods are still gated", error=str(error))
 
-    def alive(self, now_s: float) -> bool:
-        return self._thread.is_alive() and self._lease.alive and now_s - self._last_round_s < _STUCK_S
-
-    def not_ready(self, now_s: float) -> str:
-        """What is missing; empty when ready."""
-        return overdue(self._source.ages_s(now_s), self.settings.max_input_age_s)
-
-    def _run(self) -> None:
-        variant = Variant(self.settings.variant)
-
-        def solve_in_time(problem: Problem) -> Solution:
-            return solve(problem, self.settings.solve_deadline_s, variant)
-
-        term: Term | None = None
-        sleep_s = 0.0
-        while not self._stopping.is_set():
-            self._wake.wait(min(sleep_s, LONGEST_SLEEP_S))
-            self._wake.clear()
-            self._last_round_s = time.monotonic()
-            if not self._lease.held:
-                term, sleep_s = None, 0.1  # another replica may act: the next term starts afresh
-                continue
-            if self.not_ready(self._last_round_s):
-                sleep_s = LONGEST_SLEEP_S
-                continue
-            term = term or Term(self.settings, self._source, self._actuator, self.metrics, solve_in_time)
-            try:
-                sleep_s = term.round()
-            except (ApiError, KubeUnreachable) as error:
-                log.warning("hook pauses", error=str(error))
-                self._stopping.wait(_PAUSE_S)
-
 
 def run(settings: Settings, kubeconfig: Path | None = None) -> None:
     """Plan, rent and serve until told to stop."""
-    serve(
-        lambda: Hook(settings, Kube.connect(kubeconfig)), settings.bind, "surgekit-nodes", settings.log_level
-    )
+    serve(lambda: Hook(settings, Kube.connect(kubeconfig)), settings, "surgekit-nodes")

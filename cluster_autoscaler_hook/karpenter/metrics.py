@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from cluster_autoscaler_hook.karpenter.model import Plan
@@ -12,7 +10,7 @@ __all__ = ["HookMetrics"]
 
 
 class HookMetrics:
-    def __init__(self, leads: Callable[[], bool]) -> None:
+    def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.writes = Counter(
             "surgekit_nodes_writes",
@@ -46,8 +44,6 @@ class HookMetrics:
         self._short = Gauge(
             "surgekit_nodes_short_pods", "Pods the last plan could not serve", registry=self.registry
         )
-        leader = Gauge("surgekit_nodes_leader", "1 in the replica that acts", registry=self.registry)
-        leader.set_function(lambda: float(leads()))
 
     def planned(self, plan: Plan) -> None:
         self._nodes.set(len(plan.nodes))

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from surgekit.process.modes import Mode
-from surgekit.process.settings import SettingsError, setting
+from surgekit.process.settings import LeaderSettings, SettingsError, setting
 
 __all__ = ["Settings"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(LeaderSettings):
+    PART: ClassVar[str] = "node_planner"
+
     mode: Mode = setting(
         Mode.SHADOW,
         "off (takes its gate off pods, plans nothing), shadow (the same, but writes plans and prices into "
@@ -80,15 +83,6 @@ class Settings:
         minimum=1.0, maximum=86400.0,
     )  # fmt: skip
     expire_after: str = setting("720h", "expireAfter of the claims, as Karpenter's own default; or Never")
-    max_input_age_s: float = setting(
-        60.0, "seconds without word from the API server after which nothing is decided",
-        minimum=5.0, maximum=3600.0,
-    )  # fmt: skip
-    lease_namespace: str = setting(
-        "surgekit-system", "namespace of the Lease surgekit-nodes, held by the replica that acts"
-    )
-    bind: str = setting("0.0.0.0:8080", "address and port of /livez, /readyz, /metrics")
-    log_level: str = setting("INFO", "DEBUG, INFO, WARNING or ERROR")
 
     def __post_init__(self) -> None:
         if self.batch_max_s < self.batch_idle_s:

@@ -149,10 +149,10 @@ def _serving(
         [sys.executable, "-m", "surgekit", "serve", "expander", *arguments],
         env=os.environ
         | {
-            "SURGEKIT_DEADLINE_S": str(deadline_s),
-            "SURGEKIT_MODE": "enforce",
-            "SURGEKIT_EXPLAIN_BIND": address,
-            "SURGEKIT_CLIENT_NAMES": _READER,
+            "SURGEKIT_EXPANDER_DEADLINE_S": str(deadline_s),
+            "SURGEKIT_EXPANDER_MODE": "enforce",
+            "SURGEKIT_EXPANDER_EXPLAIN_BIND": address,
+            "SURGEKIT_EXPANDER_CLIENT_NAMES": _READER,
         },
         stdin=subprocess.DEVNULL,
         stderr=(directory / "log").open("wb"),

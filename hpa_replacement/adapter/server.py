@@ -29,7 +29,7 @@ from hpa_replacement.adapter.settings import Settings
 from hpa_replacement.adapter.table import Policies
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.table import Unreadable
-from surgekit.process import request_server as answering_server
+from surgekit.process import request_server
 from surgekit.process.health_server import health_port
 from surgekit.process.http_port import HEADERS, PEER, REQUESTS, HttpPort
 from surgekit.process.latency import answer_quickly
@@ -56,7 +56,8 @@ class Application:
         self._authoriser = Authoriser(kube, settings.allowed_for_s, settings.denied_for_s)
         self._limits = values.Limits(settings.max_age_intervals, settings.max_input_age_s)
         self.metrics = Metrics(self.policies.count, self.input_age_s)
-        self.metrics.registry.register(unreadable)
+        self.registry = self.metrics.registry
+        self.registry.register(unreadable)
         self._flask = _flask(self)
         self.ports: tuple[HttpPort, ...] = ()  # until `load`
 
@@ -243,4 +244,4 @@ def run(settings: Settings, kubeconfig: Path | None = None) -> None:
         return Application(settings, Kube.connect(kubeconfig)).start()
 
     binds = [settings.bind, settings.health_bind]
-    answering_server.serve(make, binds, "surgekit-adapter", settings.log_level)
+    request_server.serve(make, binds, "surgekit-adapter", settings.log_level)

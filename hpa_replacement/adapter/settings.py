@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from surgekit.process.settings import setting
+from surgekit.process.settings import ProcessSettings, setting
 
 __all__ = ["Settings"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(ProcessSettings):
+    PART: ClassVar[str] = "adapter"
+
     max_age_intervals: float = setting(
         5.0, "sampling intervals of its policy after which a target is no longer served",
         minimum=1.0, maximum=1000.0,
@@ -27,8 +30,6 @@ class Settings:
         10.0, "seconds for which it is remembered that somebody may not", minimum=0.0, maximum=600.0
     )
     bind: str = setting("0.0.0.0:8443", "address and port where metrics are asked for")
-    health_bind: str = setting("0.0.0.0:8080", "address and port of /livez, /readyz, /metrics")
     tls_directory: Path = setting(
         Path("/etc/surgekit/tls"), "directory with tls.crt and tls.key; a renewed pair is served at once"
     )
-    log_level: str = setting("INFO", "DEBUG, INFO, WARNING or ERROR")

@@ -33,7 +33,7 @@ def start_hook(
     file = lab.directory / f"{name}.settings.yaml"
     defaults = {
         "mode": "enforce",
-        "bind": f"127.0.0.1:{port}",
+        "health_bind": f"127.0.0.1:{port}",
         "catalogue": str(table),
         "node_class_group": NODE_CLASS_GROUP,
         "node_class_kind": NODE_CLASS_KIND,

@@ -14,7 +14,7 @@ app = typer.Typer(help="Run one part in the foreground.", no_args_is_help=True)
 
 SettingsFile = Annotated[
     Path | None,
-    typer.Option("--settings", help="YAML file; SURGEKIT_<KEY> variables override it.", dir_okay=False),
+    typer.Option("--settings", help="YAML file; SURGEKIT_<PART>_<KEY> overrides it.", dir_okay=False),
 ]
 Kubeconfig = Annotated[
     Path | None, typer.Option(help="Cluster to talk to; default: the pod's own, else the current context.")
@@ -59,7 +59,7 @@ def expander(
     settings: SettingsFile = None,
     catalogue: Annotated[Path | None, typer.Option(help="Classes and prices; read again on change.")] = None,
     bind: Annotated[str | None, typer.Option(help="Address and port of the gRPC service.")] = None,
-    http_bind: Annotated[str | None, typer.Option(help="Address and port of health and metrics.")] = None,
+    health_bind: Annotated[str | None, typer.Option(help="Address and port of health and metrics.")] = None,
     tls_directory: Annotated[
         Path | None, typer.Option(help="tls.crt and tls.key; Cluster Autoscaler wants them.")
     ] = None,
@@ -74,7 +74,7 @@ def expander(
             settings,
             catalogue=catalogue,
             bind=bind,
-            http_bind=http_bind,
+            health_bind=health_bind,
             tls_directory=tls_directory,
         )
     )

@@ -30,6 +30,7 @@ _LEASES = Resource("coordination.k8s.io/v1", "leases")
 _DURATION_S = 15
 _TRUSTED_S = 10.0
 _RETRY_S = 2.0
+_STEPPED_DOWN_S = 30.0  # for which another replica gets the Lease, if there is one
 
 
 class Lease:
@@ -43,6 +44,8 @@ class Lease:
         self._renewed_s = -float("inf")
         self._seen: tuple[Any, ...] = ()  # the record as last read, and since when it has not changed
         self._seen_s = 0.0
+        self.metadata: dict[str, Any] = {"namespace": namespace, "name": name}  # as last read
+        self._not_before_s = -float("inf")  # having stepped down, when to try again
         self.term = 0  # how often it was taken; the same after a lapse: nobody else held it meanwhile
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"lease {name}", daemon=True)
@@ -69,6 +72,12 @@ class Lease:
             self._renewed_s = -float("inf")
             self._release()
 
+    def step_down(self) -> None:
+        """Give it to another replica; try again only after a while."""
+        self._not_before_s = time.monotonic() + _STEPPED_DOWN_S
+        self._renewed_s = -float("inf")
+        self._release()
+
     def attempt(self, now_s: float) -> bool:
         """Take or renew the lease; whether it is ours now. Times others out by our own clock only."""
         try:
@@ -81,6 +90,7 @@ class Lease:
             self._kube.create(self._collection, body | {"spec": self._spec({})})
             self._renewed_s = now_s
             return True
+        self.metadata = lease["metadata"]
         spec = lease.get("spec") or {}
         record = (spec.get("holderIdentity"), spec.get("renewTime"), spec.get("leaseTransitions"))
         if record != self._seen:
@@ -93,6 +103,8 @@ class Lease:
         # The resourceVersion that was read goes back: of two that try at once, one gets 409 Conflict.
         self.term += holder != self._identity
         self._kube.replace(self._path, lease | {"spec": self._spec(spec)})
+        if now_s < self._not_before_s:  # stepped down while this renewal was on its way
+            return False
         self._renewed_s = now_s
         return True
 
@@ -111,7 +123,8 @@ class Lease:
         was_held = False
         while not self._stopping.is_set():
             try:
-                self.attempt(time.monotonic())
+                if time.monotonic() >= self._not_before_s:
+                    self.attempt(time.monotonic())
             except ApiError as error:
                 if error.code != 409:
                     log.warning("lease not renewed", lease=self._name, error=str(error))

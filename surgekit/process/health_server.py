@@ -9,22 +9,19 @@ from typing import Protocol
 import flask
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from surgekit.process import request_server as answering_server
+from surgekit.process import request_server
 from surgekit.process.http_port import HEALTH, ConnectionMetrics, HttpPort
+from surgekit.process.settings import ProcessSettings
 
-__all__ = ["Controller", "Health", "Metrics", "health_port", "pages", "serve"]
-
-
-class Metrics(Protocol):
-    @property
-    def registry(self) -> CollectorRegistry: ...
+__all__ = ["Controller", "Health", "health_port", "pages", "serve"]
 
 
 class Health(Protocol):
     """One replica. `now_s` is `time.monotonic()`."""
 
     @property
-    def metrics(self) -> Metrics: ...
+    def registry(self) -> CollectorRegistry:
+        """Its metrics."""
 
     def alive(self, now_s: float) -> bool:
         """Whether every thread does its work; if not, kubelet's restart mends it."""
@@ -54,7 +51,7 @@ def pages(health: Health) -> flask.Flask:
 
     @app.get("/metrics")
     def metrics() -> flask.typing.ResponseReturnValue:
-        return flask.Response(generate_latest(health.metrics.registry), content_type=CONTENT_TYPE_LATEST)
+        return flask.Response(generate_latest(health.registry), content_type=CONTENT_TYPE_LATEST)
 
     return app
 
@@ -62,7 +59,7 @@ def pages(health: Health) -> flask.Flask:
 def health_port(health: Health, **others: HttpPort) -> HttpPort:
     """A port for kubelet and Prometheus, with room of its own; its metrics tell of the `others`, too."""
     port = HttpPort(pages(health), HEALTH)
-    health.metrics.registry.register(ConnectionMetrics(health=port, **others))
+    health.registry.register(ConnectionMetrics(health=port, **others))
     return port
 
 
@@ -76,6 +73,7 @@ class _ControllerServer:
         self._controller.stop()
 
 
-def serve(make: Callable[[], Controller], bind: str, name: str, log_level: str) -> None:
-    """Run what `make` makes, and serve its health at `bind`, until told to stop; `name` is the process's."""
-    answering_server.serve(lambda: _ControllerServer(make()), [bind], name, log_level)
+def serve(make: Callable[[], Controller], settings: ProcessSettings, name: str) -> None:
+    """Run what `make` makes, and serve its health, until told to stop; `name` is the process's."""
+    binds = [settings.health_bind]
+    request_server.serve(lambda: _ControllerServer(make()), binds, name, settings.log_level)

@@ -1,6 +1,7 @@
 """Settings: one frozen dataclass a part, read from a YAML file and the environment, checked together.
 
-Every error names the key and the value. `describe` prints the table that the READMEs show.
+Every error names the key and the value. `describe` prints the table that the READMEs show. Settings that
+several parts have in common are base classes here.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ import os
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, ClassVar, TypeVar, get_type_hints
 
 import yaml
 
 from surgekit.errors import UserError
 
-__all__ = ["SettingsError", "describe", "load", "setting"]
+__all__ = [
+    "LeaderSettings", "ProcessSettings", "PrometheusSettings", "SettingsError", "describe", "load", "setting",
+]  # fmt: skip
 
-T = TypeVar("T")
+T = TypeVar("T", bound="ProcessSettings")
 
 
 class SettingsError(UserError, ValueError):
@@ -33,14 +36,49 @@ def setting(
     return dataclasses.field(default=default, metadata={"help": help, "min": minimum, "max": maximum})
 
 
+@dataclasses.dataclass(frozen=True)
+class ProcessSettings:
+    """What every process has. A part's own class names it: its variables are SURGEKIT_<PART>_<KEY>."""
+
+    PART: ClassVar[str]
+
+    health_bind: str = setting("0.0.0.0:8080", "address and port of /livez, /readyz, /metrics")
+    log_level: str = setting("INFO", "DEBUG, INFO, WARNING or ERROR")
+
+
+@dataclasses.dataclass(frozen=True)
+class LeaderSettings(ProcessSettings):
+    """What a controller has, of which one replica acts."""
+
+    max_input_age_s: float = setting(
+        60.0,
+        "seconds without word from the API server after which nothing is decided",
+        minimum=5.0,
+        maximum=3600.0,
+    )
+    lease_namespace: str = setting("surgekit-system", "namespace of the Lease that the acting replica holds")
+
+
+@dataclasses.dataclass(frozen=True)
+class PrometheusSettings:
+    prometheus_url: str = setting("http://prometheus-operated.monitoring:9090", "where Prometheus answers")
+    prometheus_ca: Path | None = setting(None, "CA file for its certificate; none: the system's")
+    prometheus_token: Path | None = setting(None, "file with a bearer token for it; none: no token")
+    prometheus_timeout_s: float = setting(5.0, "seconds a query may take", minimum=0.1, maximum=60.0)
+    unconfined_promql: bool = setting(
+        False,
+        "whether tenants' own PromQL may read all series; else only those labelled with their namespace",
+    )
+
+
 def load(cls: type[T], file: Path | None = None, environ: Mapping[str, str] = os.environ, **given: Any) -> T:
-    """`cls` from `file`, overridden by SURGEKIT_<KEY> variables, overridden by what is `given`."""
+    """`cls` from `file`, overridden by SURGEKIT_<PART>_<KEY> variables, overridden by what is `given`."""
     values: dict[str, Any] = {}
     if file is not None:
         values = _read(file)
-    known = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]  # T is a dataclass
+    known = {f.name: f for f in dataclasses.fields(cls)}
     for key in known:
-        if (text := environ.get(f"SURGEKIT_{key.upper()}")) is not None:
+        if (text := environ.get(f"SURGEKIT_{cls.PART}_{key}".upper())) is not None:
             values[key] = text
     values |= {k: v for k, v in given.items() if v is not None}
     if unknown := sorted(set(values) - set(known)):
@@ -95,8 +133,9 @@ def _name(kind: Any) -> str:
 
 
 def describe(cls: type[Any]) -> list[tuple[str, str, str]]:
-    """(key, default, meaning) of every setting."""
-    return [(f.name, _written(f.default), f.metadata["help"]) for f in dataclasses.fields(cls)]
+    """(key, default, meaning) of every setting; a part's own before those it has in common with others."""
+    fields = sorted(dataclasses.fields(cls), key=lambda f: f.name not in cls.__annotations__)
+    return [(f.name, _written(f.default), f.metadata["help"]) for f in fields]
 
 
 def _written(default: Any) -> str:

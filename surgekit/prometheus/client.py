@@ -14,6 +14,7 @@ from prometheus_api_client.exceptions import PrometheusApiClientException
 from requests.auth import AuthBase
 from urllib3 import Retry
 
+from surgekit.process.settings import PrometheusSettings
 from surgekit.prometheus.promql import PromqlError, confined
 
 __all__ = ["Labels", "NoAnswer", "Prometheus", "Queries", "QueryFailed", "Round", "TimedOut", "duration"]
@@ -43,6 +44,15 @@ class Queries(Protocol):
 
 class Prometheus:
     """Values are as they were at a moment given by us, so that all queries of a round speak of one window."""
+
+    @classmethod
+    def connect(cls, settings: PrometheusSettings) -> Prometheus:
+        return cls(
+            settings.prometheus_url,
+            settings.prometheus_timeout_s,
+            settings.prometheus_ca,
+            settings.prometheus_token,
+        )
 
     def __init__(
         self, url: str, timeout_s: float, ca_file: Path | None = None, token_file: Path | None = None

@@ -35,7 +35,7 @@ class Seen:
         self.pods = PodTable()
         self.events, self.collected = Told(), dict[str, int | str]()
         self.functions = ComboFuncs(
-            self.cluster, self.pods, Settings(), ComboFuncMetrics(lambda: True), AtOnce(), self._target,
+            self.cluster, self.pods, Settings(), ComboFuncMetrics(), AtOnce(), self._target,
             self.events,
         )  # fmt: skip
         self.functions.objects[UID] = obj

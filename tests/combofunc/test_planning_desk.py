@@ -63,7 +63,7 @@ class Room:
         for i in range(nodes):
             self.cluster.put_node(node(f"node-{i}"))
         self.functions = ComboFuncs(
-            self.cluster, PodTable(), Settings(), ComboFuncMetrics(lambda: True),
+            self.cluster, PodTable(), Settings(), ComboFuncMetrics(),
             self.desk, lambda _: "", Told(),
         )  # fmt: skip
 

@@ -56,7 +56,7 @@ async def ask(here: World, host: str = "web.shop") -> tuple[int, str]:
 
 
 def metrics(here: World, balancer: Balancer | None = None) -> dict[str, float]:
-    found = BalancerMetrics(balancer or here.balancer, here.haproxy, lambda: 0.0)
+    found = BalancerMetrics(balancer or here.balancer, here.haproxy)
     lines = generate_latest(found.registry).decode().splitlines()
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
 

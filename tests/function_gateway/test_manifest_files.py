@@ -10,25 +10,9 @@ import yaml
 
 from function_gateway.settings import Settings
 from surgekit.cli import app
-from surgekit.process.settings import describe, load
 from tests.paths import ROOT
 
-EMPTY = '""'
 MANIFESTS = ROOT / "manifests" / "load-balancer"
-
-
-def test_the_settings_file_names_every_key(request: pytest.FixtureRequest) -> None:
-    lines = [
-        "# Settings of the load balancer: every key with its default; take the # away to change one.",
-        "# The Deployment's arguments and SURGEKIT_<KEY> variables override what is said here.",
-    ]
-    for key, default, meaning in describe(Settings):
-        lines += ["", f"# {meaning}", f"# {key}: {default or EMPTY}"]
-    file, text = MANIFESTS / "settings.yaml", "\n".join(lines) + "\n"
-    if request.config.getoption("--update-golden"):
-        file.write_text(text)
-    assert file.read_text() == text, "pytest --update-golden writes it anew"
-    assert load(Settings, file, environ={}) == Settings()
 
 
 def containers() -> list[dict[str, Any]]:

@@ -99,7 +99,7 @@ class World:
         self.leads = True
         self.before_patch: Callable[[str], object] = lambda path: None
         self.source = ClusterSource(cast(Kube, self))
-        self.metrics = KneeScaleMetrics(lambda: self.leads)
+        self.metrics = KneeScaleMetrics()
         self.now_s = (time.time() // 30 + 100) * 30 + 1.0
         self._feed("nodes", [node()])
         self._feed_pods()

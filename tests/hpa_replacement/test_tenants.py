@@ -120,7 +120,7 @@ def test_slow_queries_of_one_namespace_hold_up_nobody_else(prometheus: SlowProme
     # Queries that hang would take 60 s each.
     settings = Settings(scrape_interval_s=30.0, prometheus_timeout_s=60.0)
     client = Prometheus(prometheus.url, settings.prometheus_timeout_s)
-    rounds = Rounds(settings, kube, source, client, KneeScaleMetrics(lambda: True), lambda: True)
+    rounds = Rounds(settings, kube, source, client, KneeScaleMetrics(), lambda: True)
     now_s = time.time() // 30 * 30 + 1
     try:
         for number in range(1, 4):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,58 +17,10 @@ import hpa_replacement.controller
 import hpa_replacement.settings
 import node_speed_probe.controller
 import node_speed_probe.settings
-import scheduler_extender.settings
 from surgekit.cli import app
-from surgekit.process.settings import describe, load
 from tests.paths import ROOT
 
 MANIFESTS = ROOT / "manifests"
-SETTINGS: dict[str, type[Any]] = {
-    "extender": scheduler_extender.settings.Settings,
-    "probe": node_speed_probe.settings.Settings,
-    "kneescale": hpa_replacement.settings.Settings,
-    "combofunc": combofunc.settings.Settings,
-    "adapter": hpa_replacement.adapter.settings.Settings,
-}
-
-
-def example(part: str) -> str:
-    """The settings file that explains itself: every key, its meaning, its default."""
-    lines = [
-        f"# Settings of the {part}: every key with its default; take the # away to change one.",
-        "# The Deployment's arguments and SURGEKIT_<KEY> variables override what is said here.",
-    ]
-    for key, default, meaning in describe(SETTINGS[part]):
-        text = {"None": "null"}.get(default, default)
-        lines += ["", f"# {meaning}", f"# {key}: {text}"]
-    return "\n".join(lines) + "\n"
-
-
-@pytest.mark.parametrize("part", sorted(SETTINGS))
-def test_the_settings_files_name_every_key(part: str, request: pytest.FixtureRequest) -> None:
-    file = MANIFESTS / PARTS[part][0] / "settings.yaml"
-    if request.config.getoption("--update-golden"):
-        file.write_text(example(part))
-    assert file.read_text() == example(part), "pytest --update-golden writes it anew"
-
-
-@pytest.mark.parametrize("part", sorted(SETTINGS))
-def test_the_settings_files_can_be_used(part: str, tmp_path: Path) -> None:
-    """As shipped, and with every key's # taken away: both are the defaults."""
-    cls = SETTINGS[part]
-    shipped = MANIFESTS / PARTS[part][0] / "settings.yaml"
-    assert load(cls, shipped, environ={}) == cls()
-    opened = tmp_path / "settings.yaml"
-    opened.write_text(
-        re.sub(r"^# (?=\w+: )(?!.*: null$)", "", _keys(shipped.read_text()), flags=re.MULTILINE)
-    )
-    assert len(yaml.safe_load(opened.read_text())) > len(describe(cls)) / 2
-    assert load(cls, opened, environ={}) == cls()
-
-
-def _keys(text: str) -> str:
-    """Only the lines that are keys: a meaning may have a colon, too."""
-    return "\n".join(re.findall(r"^# [a-z_]+: \S+$", text, flags=re.MULTILINE)) + "\n"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +81,7 @@ PARTS = {
     "expander": ("expander", "cluster_autoscaler_hook/expander"),
     "nodes": ("karpenter", "cluster_autoscaler_hook/karpenter"),
     "kneescale": ("kneescale", "hpa_replacement"),
-    "combofunc": ("combofunc", "scheduler_extender/combofunc"),
+    "combofunc": ("combofunc", "combofunc"),
     "adapter": ("adapter", "hpa_replacement/adapter"),
 }
 MONITORING = MANIFESTS / "overlays" / "monitoring"
@@ -155,9 +106,10 @@ def test_dashboard_and_alerts_ask_for_metrics_that_exist(part: str) -> None:
     assert set(asked) == set(PARTS)
     assert len(asked[part]) > 3
     sources = "".join(file.read_text() for file in (ROOT / PARTS[part][1]).glob("*.py"))
+    sources += (ROOT / "surgekit" / "process" / "controller.py").read_text()
     for name in asked[part]:
-        # The probe puts the prefix in front of its gauges' names by code.
-        found = re.search(rf'"(surgekit_{part}_)?{name}(_total)?"', sources)
+        # The probe and the shell put the prefix in front of their metrics' names by code.
+        found = re.search(rf'"(surgekit_{part}_|{{prefix}}_)?{name}(_total)?"', sources)
         assert found, f"surgekit_{part}_{name} is not among the metrics of {PARTS[part][1]}"
 
 

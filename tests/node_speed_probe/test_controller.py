@@ -75,7 +75,7 @@ def test_facts_become_metrics(probe: Probe, source: Told) -> None:
     assert 'surgekit_probe_tau_create_seconds{node="n"} 0.5' in text
     assert 'surgekit_probe_creating{node="n"} 1.0' in text
     assert "surgekit_probe_samples_total 8.0" in text
-    assert 'surgekit_probe_watch_age_seconds{source="pods"} 0.0' in text
+    assert 'surgekit_probe_input_age_seconds{source="pods"} 0.0' in text
 
 
 def test_ready_while_the_picture_is_fresh(probe: Probe, source: Told) -> None:

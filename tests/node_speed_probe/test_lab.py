@@ -56,7 +56,7 @@ def probe(installed: Lab, model: None) -> Iterator[None]:
 def start(lab: Lab, name: str, **settings: Any) -> int:
     """Start a replica as the Deployment would, with the account of the manifests; its port."""
     port = lab.free_port()
-    given = {"publish_interval_s": 0.5, "hung_after_s": 5.0, "bind": f"127.0.0.1:{port}", **settings}
+    given = {"publish_interval_s": 0.5, "hung_after_s": 5.0, "health_bind": f"127.0.0.1:{port}", **settings}
     file = lab.directory / f"{name}.settings.yaml"
     file.write_text(yaml.safe_dump(given))
     account = lab.account_kubeconfig(parts.NAMESPACE, "surgekit-probe")

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import node_speed_probe
 from node_speed_probe.settings import Settings
-from surgekit.process.settings import SettingsError, describe, load
+from surgekit.process.settings import SettingsError, load
 
 
 @pytest.mark.parametrize(
@@ -24,9 +22,3 @@ from surgekit.process.settings import SettingsError, describe, load
 def test_an_error_names_key_and_value(given: dict[str, Any], named: str) -> None:
     with pytest.raises(SettingsError, match=named):
         load(Settings, environ={}, **given)
-
-
-def test_the_readme_shows_the_settings_as_they_are() -> None:
-    readme = (Path(node_speed_probe.__file__).parent / "README.md").read_text()
-    for key, default, meaning in describe(Settings):
-        assert f"| `{key}` | {default} | {meaning} |" in readme

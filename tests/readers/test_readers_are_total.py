@@ -92,13 +92,11 @@ def test_every_watch_of_every_process_feeds_a_table() -> None:
     extender = ExtenderSources(KUBE, ClusterState(NodeTable(1.0, 2.0, "a"), 15.0, 120.0))
     functions, kneescale = Functions().sources, ClusterSource(KUBE)
     unreadable = Unreadable(KUBE, "adapter")
-    knative = PodAutoscalerLoop(
-        KneeScaleSettings(), KUBE, kneescale, KneeScaleMetrics(lambda: True), lambda: True
-    )
+    knative = PodAutoscalerLoop(KneeScaleSettings(), KUBE, kneescale, KneeScaleMetrics(), lambda: True)
     watches = [
         *(*extender._watches.values(), extender._speeds, *functions._watches.values(), functions._speeds),
         *(*kneescale._watches.values(), *knative._watches.values()),
-        *Balancer(BalancerSettings(directory=Path("nowhere")), KUBE)._watches,
+        *Balancer(BalancerSettings(directory=Path("nowhere")), KUBE)._watches.values(),
         *KarpenterSource(KUBE, HookSettings(), lambda: None)._watches.values(),
         *(Policies(KUBE, unreadable)._watch, FrontProxy(KUBE, unreadable, Path("nowhere"))._watch),
     ]
@@ -172,7 +170,7 @@ class Functions:
         self.cluster = Cluster(1.0, 0.1, 2.0, 120.0)
         self.pods = PodTable()
         self.functions = ComboFuncs(
-            self.cluster, self.pods, ComboFuncSettings(), ComboFuncMetrics(lambda: True), DeskAtOnce(),
+            self.cluster, self.pods, ComboFuncSettings(), ComboFuncMetrics(), DeskAtOnce(),
             lambda _: 8, Told(),
         )  # fmt: skip
         self.deployments = InPlaceDeployments(self.pods, 15.0, Told())
@@ -241,7 +239,7 @@ def test_a_spec_is_read_or_refused_in_words(data: st.DataObject) -> None:
 @given(data=st.data())
 def test_the_balancer(which: int, original: Json, data: st.DataObject) -> None:
     controller = Balancer(BalancerSettings(directory=Path("nowhere")), KUBE)
-    consumers = [watch._consumer for watch in controller._watches]
+    consumers = [watch._consumer for watch in controller._watches.values()]
     consumers[1 - which].replace([(objects.pod(), objects.endpoint_slice())[which]], 1.0)
     feed(consumers[which], original, data.draw(spoilt(original)))
     served = {function.name: pods for function, pods in controller._endpoints.functions().items()}

@@ -119,7 +119,7 @@ def knee_scale(obj: Json) -> ApiServer:
         ("pods", [builders.pod("web-0")]),
     ):
         source._watches[what]._consumer.replace(objects, time.monotonic())
-    rounds = Rounds(Settings(), kube, source, One(), KneeScaleMetrics(lambda: True), lambda: True)
+    rounds = Rounds(Settings(), kube, source, One(), KneeScaleMetrics(), lambda: True)
     rounds.round(time.time() // 30 * 30 + 1.0)
     rounds._lanes.wait()
     rounds.stop()
@@ -159,7 +159,7 @@ def combo_func(obj: Json) -> ApiServer:
     cluster.put_node(node("node-0"))
     functions = ComboFuncs(
         cluster, PodTable(), combofunc_settings.Settings(),
-        ComboFuncMetrics(lambda: True), AtOnce(), lambda _: 3,
+        ComboFuncMetrics(), AtOnce(), lambda _: 3,
         Events(kube, "combofunc", "surgekit.dev/v1alpha1", "ComboFunc"),
     )  # fmt: skip
     functions.objects["u"] = obj

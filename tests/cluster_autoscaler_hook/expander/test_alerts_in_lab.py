@@ -49,7 +49,11 @@ def autoscaler() -> Iterator[HTTPServer]:
 
 def test_never_asked_bypassed_and_unpriced(lab: Lab, autoscaler: HTTPServer) -> None:
     settings = Settings(
-        bind="127.0.0.1:0", http_bind="127.0.0.1:0", explain_bind="127.0.0.1:0", price_labels=(), deadline_s=4
+        bind="127.0.0.1:0",
+        health_bind="127.0.0.1:0",
+        explain_bind="127.0.0.1:0",
+        price_labels=(),
+        deadline_s=4,
     )
     expander = Server(settings, no_plan).start()
     ports = {"surgekit-expander": expander.http_port, "autoscaler": autoscaler.server_port}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,42 +15,11 @@ from cluster_autoscaler_hook.expander.last_good_catalogue import LastGoodCatalog
 from cluster_autoscaler_hook.expander.settings import Settings
 from surgekit.cli import app
 from surgekit.process.modes import Mode
-from surgekit.process.settings import describe, load
+from surgekit.process.settings import load
 from tests.paths import ROOT
 
 MANIFESTS = ROOT / "manifests" / "expander"
 README = ROOT / "cluster_autoscaler_hook" / "expander" / "README.md"
-
-
-def example() -> str:
-    lines = [
-        "# Settings of the expander: every key with its default; take the # away to change one.",
-        "# The Deployment's arguments and SURGEKIT_<KEY> variables override what is said here.",
-    ]
-    for key, default, meaning in describe(Settings):
-        lines += ["", f"# {meaning}", f"# {key}: {_yaml(default)}"]
-    return "\n".join(lines) + "\n"
-
-
-def _yaml(default: str) -> str:
-    if default.startswith("("):
-        return "[" + default.strip("(),").replace("'", "") + "]"
-    return "null" if default == "None" else default
-
-
-def test_the_settings_file_names_every_key(request: pytest.FixtureRequest) -> None:
-    file = MANIFESTS / "settings.yaml"
-    if request.config.getoption("--update-golden"):
-        file.write_text(example())
-    assert file.read_text() == example(), "pytest --update-golden writes it anew"
-
-
-def test_the_settings_file_can_be_used(tmp_path: Path) -> None:
-    assert load(Settings, MANIFESTS / "settings.yaml", environ={}) == Settings()
-    keys = re.findall(r"^# ([a-z_]+: (?!null).+)$", (MANIFESTS / "settings.yaml").read_text(), re.MULTILINE)
-    opened = tmp_path / "settings.yaml"
-    opened.write_text("\n".join(key for key in keys if key.split(":")[0] in Settings.__dataclass_fields__))
-    assert load(Settings, opened, environ={}) == Settings()
 
 
 def test_the_catalogue_can_be_used_in_shadow_and_not_in_enforce() -> None:
@@ -84,10 +52,8 @@ def test_every_resource_is_named() -> None:
     assert own | generated == files
 
 
-def test_the_readme_names_every_setting_and_metric() -> None:
+def test_the_readme_names_every_metric() -> None:
     text = README.read_text()
-    for key, default, meaning in describe(Settings):
-        assert f"| `{key}` | {_yaml(default)} | {meaning} |" in text
     source = "".join(file.read_text() for file in README.parent.glob("*.py"))
     for metric in set(re.findall(r'"(surgekit_expander_\w+)"', source)):
         assert f"`{metric}" in text

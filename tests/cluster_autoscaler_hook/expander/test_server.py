@@ -39,7 +39,7 @@ def serve() -> Iterator[Serve]:
             mode=Mode.ENFORCE,
             price_labels=("price",),
             bind="127.0.0.1:0",
-            http_bind="127.0.0.1:0",
+            health_bind="127.0.0.1:0",
             explain_bind="127.0.0.1:0",
             tls_directory=tls,
             deadline_s=4.0,
@@ -122,7 +122,7 @@ def test_a_certificate_that_cannot_be_used_stops_the_start(tmp_path: Path) -> No
     directory = certificates(tmp_path)
     (directory / "tls.key").write_text("nonsense")
     with pytest.raises(CertificateError, match=r"tls\.key"):
-        Server(Settings(bind="127.0.0.1:0", http_bind="127.0.0.1:0", tls_directory=directory), no_plan)
+        Server(Settings(bind="127.0.0.1:0", health_bind="127.0.0.1:0", tls_directory=directory), no_plan)
 
 
 def test_bad_requests_are_errors_the_caller_takes_as_no_answer(serve: Serve) -> None:
@@ -174,16 +174,16 @@ def test_without_certificates_nothing_is_explained(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "tls"), [("bind", True), ("http_bind", True), ("explain_bind", True), ("bind", False)]
+    ("key", "tls"), [("bind", True), ("health_bind", True), ("explain_bind", True), ("bind", False)]
 )
 def test_a_port_that_is_taken_is_one_line(key: str, tls: bool, tmp_path: Path) -> None:
     arguments = ["--tls-directory", str(certificates(tmp_path))] if tls else []
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        binds = dict.fromkeys(("bind", "http_bind", "explain_bind"), "127.0.0.1:0") | {key: address}
+        binds = dict.fromkeys(("bind", "health_bind", "explain_bind"), "127.0.0.1:0") | {key: address}
         done = subprocess.run(
             [sys.executable, "-m", "surgekit", "serve", "expander", *arguments],
-            env=os.environ | {f"SURGEKIT_{name.upper()}": bind for name, bind in binds.items()},
+            env=os.environ | {f"SURGEKIT_EXPANDER_{name.upper()}": bind for name, bind in binds.items()},
             capture_output=True,
             text=True,
             timeout=90,

@@ -11,7 +11,7 @@ from cluster_autoscaler_hook.catalogue import load as load_catalogue
 from cluster_autoscaler_hook.karpenter.controller import LEASE_NAME
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from surgekit.process.modes import Mode
-from surgekit.process.settings import SettingsError, describe, load
+from surgekit.process.settings import SettingsError, load
 from tests.paths import ROOT
 
 NODE_CLASS = {
@@ -46,27 +46,6 @@ def test_it_starts_in_shadow_and_goes_live_with_a_node_class_and_prices() -> Non
     assert Settings().mode is Mode.SHADOW
     live = load(Settings, None, environ={}, mode="enforce", catalogue="prices.yaml", **NODE_CLASS)
     assert live.mode is Mode.ENFORCE
-
-
-WRITTEN = {"None": "null", "": '""', "()": "[]"}  # in YAML
-
-
-def example() -> str:
-    lines = [
-        "# Settings of the Karpenter hook: every key with its default; take the # away to change one.",
-        "# The Deployment's arguments and SURGEKIT_<KEY> variables override what is said here.",
-    ]
-    for key, default, meaning in describe(Settings):
-        lines += ["", f"# {meaning}", f"# {key}: {WRITTEN.get(default, default)}"]
-    return "\n".join(lines) + "\n"
-
-
-def test_the_settings_file_names_every_key(request: pytest.FixtureRequest) -> None:
-    file = MANIFESTS / "settings.yaml"
-    if request.config.getoption("--update-golden"):
-        file.write_text(example())
-    assert file.read_text() == example(), "pytest --update-golden writes it anew"
-    assert load(Settings, file, environ={}) == Settings()
 
 
 def test_the_shipped_prices_are_a_sample_that_can_be_read() -> None:

@@ -119,7 +119,7 @@ def term_of(
 ) -> tuple[Term, MemorySource]:
     live: dict[str, Any] = {"mode": Mode.ENFORCE, "catalogue": SHIPPED, **NODE_CLASS}
     given = Settings(batch_idle_s=0.0, **(live | settings))
-    source, metrics = MemorySource(kube, pods), HookMetrics(lambda: held)
+    source, metrics = MemorySource(kube, pods), HookMetrics()
     actuator = Actuator(cast(Kube, kube), given, lambda: held, metrics.writes)
     return Term(given, source, actuator, metrics, solver), source
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -11,8 +10,6 @@ import yaml
 from hpa_replacement.adapter.discovery import VERSIONS
 from hpa_replacement.adapter.model import METRIC, POLICY_LABEL
 from hpa_replacement.adapter.registration import Service, api_service
-from hpa_replacement.adapter.settings import Settings
-from surgekit.process.settings import describe, load
 from tests.paths import ROOT
 
 MANIFESTS = ROOT / "manifests" / "adapter"
@@ -21,15 +18,6 @@ README = ROOT / "hpa_replacement" / "adapter" / "README.md"
 
 def documents(*files: str) -> list[dict[str, Any]]:
     return [d for file in files for d in yaml.safe_load_all((MANIFESTS / file).read_text())]
-
-
-def test_the_settings_file_can_be_used(tmp_path: Path) -> None:
-    assert load(Settings, MANIFESTS / "settings.yaml", environ={}) == Settings()
-    keys = re.findall(r"^# ([a-z_]+: .+)$", (MANIFESTS / "settings.yaml").read_text(), re.MULTILINE)
-    opened = tmp_path / "settings.yaml"
-    opened.write_text("\n".join(key for key in keys if key.split(":")[0] in Settings.__dataclass_fields__))
-    assert len(yaml.safe_load(opened.read_text())) == len(describe(Settings))
-    assert load(Settings, opened, environ={}) == Settings()
 
 
 def test_every_resource_is_named_and_has_a_namespace() -> None:
@@ -70,10 +58,8 @@ def test_the_example_follows_the_metric_exactly() -> None:
         assert len(behavior["policies"]) == 1
 
 
-def test_the_readme_names_every_setting_metric_and_api() -> None:
+def test_the_readme_names_every_metric_and_api() -> None:
     text = README.read_text()
-    for key, default, meaning in describe(Settings):
-        assert f"| `{key}` | {default} | {meaning} |" in text
     source = "".join(file.read_text() for file in README.parent.glob("*.py"))
     for metric in set(re.findall(r'"(surgekit_adapter_\w+)"', source)):
         assert f"`{metric}`" in text

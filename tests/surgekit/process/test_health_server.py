@@ -18,16 +18,11 @@ from surgekit.process.health_server import pages
 from tests.paths import ROOT
 
 
-class Metrics:
-    def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        Counter("surgekit_test_rounds", "Rounds", registry=self.registry).inc(3)
-
-
 class Replica:
     def __init__(self, alive: bool = True, missing: str = "", told: Path | None = None) -> None:
         self._alive, self._missing, self._told = alive, missing, told
-        self.metrics = Metrics()
+        self.registry = CollectorRegistry()
+        Counter("surgekit_test_rounds", "Rounds", registry=self.registry).inc(3)
 
     def start(self) -> None:
         self._tell("started")
@@ -77,7 +72,9 @@ def process(tmp_path: Path) -> Iterator[tuple[int, Path, Processes]]:
         f"sys.path.insert(0, {str(ROOT)!r})\n"
         "from tests.surgekit.process.test_health_server import Replica\n"
         "from surgekit.process.health_server import serve\n"
-        f"serve(lambda: Replica(told=Path({str(told)!r})), '127.0.0.1:{port}', 'surgekit-test', 'INFO')\n"
+        "from surgekit.process.settings import ProcessSettings\n"
+        f"settings = ProcessSettings(health_bind='127.0.0.1:{port}')\n"
+        f"serve(lambda: Replica(told=Path({str(told)!r})), settings, 'surgekit-test')\n"
     )
     processes = Processes(tmp_path)
     processes.start("replica", [sys.executable, "-c", code], ready=lambda: answers_ready(port))

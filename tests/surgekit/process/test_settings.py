@@ -6,18 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from node_speed_probe.settings import Settings as ProbeSettings
 from scheduler_extender.settings import Settings
 from surgekit.kube.quantity import QuantityError, parse
 from surgekit.process.modes import Mode
-from surgekit.process.settings import SettingsError, describe, load
-from tests.paths import ROOT
+from surgekit.process.settings import SettingsError, load
 
 
 def test_file_then_environment_then_given(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text("price_weight: 2\nprice_swing: 0.25\nmode: shadow\nclient_names: [a, b]\n")
-    made = load(Settings, file, {"SURGEKIT_PRICE_WEIGHT": "3", "HOME": "/"}, price_swing=0.75)
+    made = load(Settings, file, {"SURGEKIT_EXTENDER_PRICE_WEIGHT": "3", "HOME": "/"}, price_swing=0.75)
     assert (made.price_weight, made.price_swing, made.mode) == (3.0, 0.75, Mode.SHADOW)
     assert made.client_names == ("a", "b")
     assert made.presume_s == Settings().presume_s
@@ -48,16 +46,7 @@ def test_bad_settings_name_key_and_value(tmp_path: Path, content: str, names: li
 
 def test_bad_environment_names_the_key() -> None:
     with pytest.raises(SettingsError, match="presume_s: 'soon' is not a number"):
-        load(Settings, None, {"SURGEKIT_PRESUME_S": "soon"})
-
-
-@pytest.mark.parametrize(
-    ("settings", "part"), [(Settings, "scheduler_extender"), (ProbeSettings, "node_speed_probe")]
-)
-def test_every_setting_stands_in_the_readme_as_it_is(settings: type, part: str) -> None:
-    readme = (ROOT / part / "README.md").read_text()
-    for key, default, meaning in describe(settings):
-        assert f"| `{key}` | {default} | {meaning} |" in readme
+        load(Settings, None, {"SURGEKIT_EXTENDER_PRESUME_S": "soon"})
 
 
 @pytest.mark.parametrize(
