@@ -151,8 +151,8 @@ class _LeaderStep:
 class Controller(Collector):
     """One replica of a part: everything that runs in its process.
 
-    A part is a subclass that names its loops. `ages_s` tells how old the picture of each watch is; `missing` says
-    what else a part waits for before it is ready. Without a Lease every replica acts.
+    A part is a subclass that names its loops. `ages_s` tells how old the picture of each watch is; `missing`
+    says what else a part waits for before it is ready. Without a Lease every replica acts.
     """
 
     def __init__(

@@ -66,10 +66,7 @@ def example(name: str, part: Part) -> str:
 
 
 def table(part: Part) -> str:
-    rows = [
-        f"| `{key}` | {_cell(default)} | {_cell(meaning)} |"
-        for key, default, meaning in describe(part.settings)
-    ]
+    rows = [f"| `{key}` | {_cell(value)} | {_cell(text)} |" for key, value, text in describe(part.settings)]
     return "\n".join(["| key | default | meaning |", "|---|---|---|", *rows])
 
 
@@ -91,7 +88,8 @@ def test_the_settings_file_can_be_used(name: str, tmp_path: Path) -> None:
     part = PARTS[name]
     assert load(part.settings, part.file, environ={}) == part.settings()
     opened = tmp_path / "settings.yaml"
-    opened.write_text(re.sub(r"^# (\w+): (?!null$)(?!$)", r"\1: ", part.file.read_text(), flags=re.MULTILINE))
+    keys = "|".join(key for key, _, _ in describe(part.settings))
+    opened.write_text(re.sub(rf"(?m)^# ({keys}): (?!null$)", r"\1: ", part.file.read_text()))
     assert len(yaml.safe_load(opened.read_text())) > len(describe(part.settings)) / 2
     assert load(part.settings, opened, environ={}) == part.settings()
 
