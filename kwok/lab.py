@@ -262,7 +262,13 @@ class Lab:
         return said
 
     def _serves(self, definition: str) -> bool:
-        spec = self.kube.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{definition}")["spec"]
+        found = self.kube.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{definition}")
+        # Before that, one of the same name that was just deleted may still answer.
+        if not any(
+            c["type"] == "Established" and c["status"] == "True" for c in found["status"]["conditions"]
+        ):
+            return False
+        spec = found["spec"]
         version = next(v["name"] for v in spec["versions"] if v["served"])
         try:
             self.kube.get(f"/apis/{spec['group']}/{version}/{spec['names']['plural']}", limit=1)

@@ -43,7 +43,8 @@ __all__ = [
 ]
 
 NAMESPACE = "surgekit-system"
-PLACEMENT = "surgekit.dev/placement"
+PLACEMENT = "surgekit.dev/placement"  # label: the mode a pod asks for
+SCORED = "surgekit.dev/scored"  # resource: asked for by pods that opted in, an amount of zero
 HAPROXY = "balancer-haproxy"
 # The extender's in the scheduler's configuration; scheduler_extender/README.md says why.
 WEIGHT = 30
@@ -59,7 +60,7 @@ def install(lab: Lab) -> None:
 
     def in_force() -> bool:
         made = lab.kube.create("/api/v1/namespaces/default/pods", asking, dryRun="All")
-        return PLACEMENT in made["spec"]["containers"][0]["resources"]["requests"]
+        return SCORED in made["spec"]["containers"][0]["resources"]["requests"]
 
     lab.wait_for(in_force, "the opt-in policy to be in force")
 
@@ -105,7 +106,7 @@ class ExtenderPart:
             "httpTimeout": "1s",
         }
         if only_opted_in:
-            entry["managedResources"] = [{"name": PLACEMENT, "ignoredByScheduler": True}]
+            entry["managedResources"] = [{"name": SCORED, "ignoredByScheduler": True}]
         return entry
 
     def request(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:

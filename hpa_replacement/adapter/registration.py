@@ -21,6 +21,7 @@ __all__ = ["AnothersApi", "Owner", "Service", "Standing", "api_service", "look",
 
 Json = dict[str, Any]
 _API_SERVICES = Resource("apiregistration.k8s.io/v1", "apiservices")
+_TRIES = 5
 _WITHOUT = {
     EXTERNAL: "use custom metrics (an Object metric of the KneePolicy)",
     CUSTOM: "use external metrics",
@@ -88,6 +89,19 @@ def standings(kube: Kube, groups: Sequence[str], service: Service, ca_pem: bytes
 
 def register(kube: Kube, groups: Sequence[str], service: Service, ca_pem: bytes) -> list[Standing]:
     """Make or renew the APIServices of `groups`; what was found. Writes nothing if any is another's."""
+    first: list[Standing] = standings(kube, groups, service, ca_pem)
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            _register(kube, groups, service, ca_pem)
+            break
+        except ApiError as error:
+            # Usually the API server wrote the status meanwhile; it may also be another's by now: look again.
+            if error.code != 409 or not tries_left:
+                raise
+    return first
+
+
+def _register(kube: Kube, groups: Sequence[str], service: Service, ca_pem: bytes) -> None:
     found = {group: _get(kube, group) for group in groups}
     looked = [look(group, obj, service, ca_pem) for group, obj in found.items()]
     if others := [standing.said for standing in looked if standing.owner is Owner.ANOTHER]:
@@ -101,7 +115,6 @@ def register(kube: Kube, groups: Sequence[str], service: Service, ca_pem: bytes)
             metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
             body = {"metadata": metadata, "spec": _where(service, ca_pem)}
             kube.patch(_API_SERVICES.path(name=_name(standing.group)), body)
-    return looked
 
 
 def api_service(group: str, service: Service, ca_pem: bytes) -> Json:

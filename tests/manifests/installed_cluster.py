@@ -10,7 +10,8 @@ from tests.paths import ROOT
 
 MANIFESTS = ROOT / "manifests"
 NAMESPACE = "surgekit-system"
-PLACEMENT = "surgekit.dev/placement"
+PLACEMENT = "surgekit.dev/placement"  # label
+SCORED = "surgekit.dev/scored"  # resource
 SERVICE = f"surgekit-extender.{NAMESPACE}.svc"
 
 
@@ -37,8 +38,8 @@ def marks(created: dict[str, Any]) -> list[str]:
     found = []
     for container in created["spec"]["containers"]:
         resources = container["resources"]
-        requested = resources.get("requests", {}).get(PLACEMENT)
-        assert requested == resources.get("limits", {}).get(PLACEMENT)
+        requested = resources.get("requests", {}).get(SCORED)
+        assert requested == resources.get("limits", {}).get(SCORED)
         if requested is not None:
             found.append(container["name"])
     return found

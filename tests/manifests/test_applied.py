@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from kwok.lab import Lab
-from tests.manifests.installed_cluster import MANIFESTS, NAMESPACE, PLACEMENT, until
+from tests.manifests.installed_cluster import MANIFESTS, NAMESPACE, SCORED, until
 
 pytestmark = pytest.mark.lab
 
@@ -100,7 +100,7 @@ def test_hardened_pods_are_let_in_spread_and_kept_available(installed: Lab, name
     assert len({pod["spec"]["nodeName"] for pod in pods}) == len(pods) == 2
     for pod in pods:
         assert pod["spec"]["priority"] == 1_000_000
-        assert PLACEMENT not in pod["spec"]["containers"][0]["resources"].get("requests", {})
+        assert SCORED not in pod["spec"]["containers"][0]["resources"].get("requests", {})
         assert pod["spec"]["containers"][0]["securityContext"]["readOnlyRootFilesystem"]
 
     def budget() -> Any:

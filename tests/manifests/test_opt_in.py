@@ -10,6 +10,7 @@ from kwok.lab import Lab
 from tests.manifests.installed_cluster import (
     MANIFESTS,
     PLACEMENT,
+    SCORED,
     create,
     marks,
     placed,
@@ -68,7 +69,7 @@ def test_what_a_pod_asked_for_stays_as_it_was(namespaces: Lab, resources: dict[s
     added = created["spec"]["containers"][0].pop("resources")
     before = plain["containers"][0].pop("resources")
     for kind in ("requests", "limits"):
-        assert added[kind] == before.get(kind, {}) | {PLACEMENT: "0"}
+        assert added[kind] == before.get(kind, {}) | {SCORED: "0"}
     for spec in (plain, created["spec"]):  # the token's volume has a random name
         spec.pop("volumes")
         for container in spec["containers"] + spec["initContainers"]:
@@ -77,7 +78,7 @@ def test_what_a_pod_asked_for_stays_as_it_was(namespaces: Lab, resources: dict[s
 
 
 def test_a_pod_that_carries_the_mark_is_left_alone(namespaces: Lab) -> None:
-    marked = {kind: {PLACEMENT: "0"} for kind in ("requests", "limits")}
+    marked = {kind: {SCORED: "0"} for kind in ("requests", "limits")}
     containers = [
         {"name": "first", "image": "example/app"},
         {"name": "second", "image": "example/app", "resources": marked},

@@ -25,7 +25,7 @@ from surgekit.kube.client import ApiError, KubeUnreachable
 
 pytestmark = pytest.mark.lab
 NODES = [f"node-{i}" for i in range(16)]
-PLACEMENT = "surgekit.dev/placement"
+PLACEMENT, SCORED = "surgekit.dev/placement", "surgekit.dev/scored"
 SPEEDS = "/apis/surgekit.dev/v1alpha1/nodespeeds"
 SPEED = {
     "tauCreateRelativeError": 0.1,
@@ -161,7 +161,7 @@ def test_pods_outside_cause_no_call(
     path, body = f"/api/v1/namespaces/{namespace}/pods", pod("any", "50m", "64Mi")
     # The policy sees the namespace through a watch of its own.
     cluster.wait_for(
-        lambda: PLACEMENT not in str(cluster.kube.create(path, body, dryRun="All")["spec"]), "no longer in"
+        lambda: SCORED not in str(cluster.kube.create(path, body, dryRun="All")["spec"]), "no longer in"
     )
     before = len(orjson.loads(extender.request("GET", "/latencies")[1]))
     arrivals = Arrivals(cluster.kube, namespace, bound=is_bound)

@@ -112,7 +112,7 @@ def test_what_is_not_modelled_is_left_with_a_reason(spec: dict[str, Any], reason
 
 def test_a_request_of_none_of_a_resource_is_no_request() -> None:
     """The mark of the extender's opt-in."""
-    marked = [{"resources": {"requests": {"cpu": "1", "surgekit.dev/placement": "0"}}}]
+    marked = [{"resources": {"requests": {"cpu": "1", "surgekit.dev/scored": "0"}}}]
     assert kind_of(pod(containers=marked)).cpu_millicores == 1000
 
 

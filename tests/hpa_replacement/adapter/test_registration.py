@@ -115,3 +115,39 @@ def test_an_answer_that_is_no_answer_is_not_absence() -> None:
 
     with pytest.raises(ApiError):
         register(Refusing(), [EXTERNAL], OURS, CA)  # type: ignore[arg-type]
+
+
+class Busy(Cluster):
+    """Somebody else writes in between: `conflicts` times, and then there is `after`."""
+
+    conflicts = 1
+    after = changed(caBundle="b2xk")
+
+    def patch(self, path: str, body: dict[str, Any]) -> None:
+        if self.conflicts:
+            self.conflicts -= 1
+            self.there = {"external": self.after}
+            raise ApiError(409, "Conflict", path)
+        super().patch(path, body)
+
+
+def test_a_status_written_meanwhile_is_no_reason_to_fail() -> None:
+    cluster = Busy(external=changed(caBundle="b2xk"))
+    (found,) = register(cluster, [EXTERNAL], OURS, CA)  # type: ignore[arg-type]
+    assert (found.owner, found.current) == (Owner.OURS, False), "as it was found"
+    assert len(cluster.written) == 1
+
+
+def test_one_that_another_took_meanwhile_is_left_alone() -> None:
+    cluster = Busy(external=changed(caBundle="b2xk"))
+    cluster.after = changed(service={"namespace": "keda", "name": "keda", "port": 443})
+    with pytest.raises(AnothersApi, match="keda/keda"):
+        register(cluster, [EXTERNAL], OURS, CA)  # type: ignore[arg-type]
+    assert not cluster.written
+
+
+def test_conflicts_without_end_are_an_error() -> None:
+    cluster = Busy(external=changed(caBundle="b2xk"))
+    cluster.conflicts = 100
+    with pytest.raises(ApiError):
+        register(cluster, [EXTERNAL], OURS, CA)  # type: ignore[arg-type]
