@@ -10,27 +10,28 @@ import ctypes
 import os
 import signal
 import socket
-import ssl
 import threading
-from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import flask
 import grpc
 import orjson
 import structlog
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CollectorRegistry
 
 from cluster_autoscaler_hook.catalogue import CatalogueError
 from cluster_autoscaler_hook.expander import wire
 from cluster_autoscaler_hook.expander.decode import RequestError
-from cluster_autoscaler_hook.expander.http_pages import HttpServer, Page
 from cluster_autoscaler_hook.expander.plan import Solve
 from cluster_autoscaler_hook.expander.service import Expander
 from cluster_autoscaler_hook.expander.settings import Settings
 from surgekit.process import logs
+from surgekit.process.health_server import health_port
+from surgekit.process.http_port import HEALTH, PEER, HttpPort
+from surgekit.process.listener import Listener
 from surgekit.process.settings import SettingsError
 from surgekit.tls import CertificateError, ReloadingServerContext
 
@@ -68,8 +69,8 @@ class Server:
         else:
             credentials = _reloading_credentials(settings.tls_directory)
             self.port = self._grpc.add_secure_port(settings.bind, credentials)
-        self._http = [_listen("health_bind", settings.health_bind, self._pages())]
-        self.http_port = self._http[0].port
+        self._http = [_listen("health_bind", settings.health_bind, health_port(self))]
+        self.http_port = self._http[0].number
         self.explain_port = self._listen_for_explain(settings)
 
     def start(self) -> Server:
@@ -98,14 +99,15 @@ class Server:
             server.stop()
         self.expander.close()
 
-    def _pages(self) -> dict[str, Page]:
-        expander, ready = self.expander, self._ready.is_set
-        text = "text/plain; charset=utf-8"
-        return {
-            "/livez": lambda: (200, b"ok\n", text) if expander.alive() else (503, b"stuck\n", text),
-            "/readyz": lambda: (200, b"ok\n", text) if ready() else (503, b"starting or stopping\n", text),
-            "/metrics": lambda: (200, generate_latest(expander.metrics.registry), CONTENT_TYPE_LATEST),
-        }
+    @property
+    def registry(self) -> CollectorRegistry:
+        return self.expander.metrics.registry
+
+    def alive(self, now_s: float) -> bool:  # noqa: ARG002
+        return self.expander.alive()
+
+    def not_ready(self, now_s: float) -> str:  # noqa: ARG002
+        return "" if self._ready.is_set() else "starting or stopping"
 
     def _listen_for_explain(self, settings: Settings) -> int | None:
         """None where there are no certificates to tell readers apart: then it is not served."""
@@ -114,14 +116,28 @@ class Server:
             return None
         tls = ReloadingServerContext(*(directory / name for name in ("tls.crt", "tls.key", "ca.crt")))
 
-        def explain() -> tuple[int, bytes, str]:
-            return 200, orjson.dumps(self.expander.explain()), "application/json"
+        names = settings.client_names
+        port = HttpPort(self._explain_app(), HEALTH, tls.context, lambda name: name in names)
+        listener = _listen("explain_bind", settings.explain_bind, port)
+        self._http.append(listener)
+        return listener.number
 
-        server = _listen(
-            "explain_bind", settings.explain_bind, {"/explain": explain}, tls.context, settings.client_names
-        )
-        self._http.append(server)
-        return server.port
+    def _explain_app(self) -> flask.Flask:
+        """/explain shows what a cluster runs and pays: for client certificates of the names allowed."""
+        app = flask.Flask(__name__, static_folder=None)
+
+        @app.before_request
+        def admitted() -> tuple[str, int] | None:
+            if flask.request.environ[PEER] in self.expander.settings.client_names:
+                return None
+            return "this port needs a client certificate of one of client_names", 403
+
+        @app.get("/explain")
+        def explain() -> flask.Response:
+            body = orjson.dumps(self.expander.explain())
+            return flask.Response(body, content_type="application/json")
+
+        return app
 
     def _best_options(self, body: bytes, context: grpc.ServicerContext) -> bytes:
         try:
@@ -131,15 +147,9 @@ class Server:
             raise  # abort does not return
 
 
-def _listen(
-    key: str,
-    bind: str,
-    pages: Mapping[str, Page],
-    tls: ssl.SSLContext | None = None,
-    client_names: Sequence[str] = (),
-) -> HttpServer:
+def _listen(key: str, bind: str, port: HttpPort) -> Listener:
     try:
-        return HttpServer(_address(key, bind), pages, tls, client_names)
+        return Listener(_address(key, bind), port)
     except OSError as error:
         raise _refused(key, bind, error) from error
 

@@ -140,8 +140,8 @@ def test_health_and_metrics(serve: Serve) -> None:
     server = serve(None)
     ask(server, WEB, None)
     server.expander.explain()  # waits until the answer is recorded
-    assert get(server, "/livez") == (200, b"ok\n")
-    assert get(server, "/readyz") == (200, b"ok\n")
+    assert get(server, "/livez") == (200, b"ok")
+    assert get(server, "/readyz") == (200, b"ok")
     assert get(server, "/elsewhere")[0] == 404
     status, metrics = get(server, "/metrics")
     assert status == 200
