@@ -59,7 +59,7 @@ lint: $(STAMP) ## style, types and layers
 
 # Hashes and versions only: an index host in the lock would tie everybody to it.
 lock: | $(if $(filter .uv/%,$(UV)),.uv/bin/uv) ## renew requirements.lock from pyproject.toml
-	$(UV) pip compile pyproject.toml --group dev --generate-hashes --python-version 3.11 --universal \
+	$(UV) pip compile pyproject.toml --all-extras --group dev --generate-hashes --python-version 3.11 --universal \
 		--no-emit-index-url --custom-compile-command "make lock" --upgrade -o requirements.lock
 
 clean: ## remove what was made here; the cache of built binaries stays
