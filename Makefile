@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test flake lint lock clean
+.PHONY: help setup demo check test flake lint lock clean
 
 PYTHON ?= python3
 # The machine's uv, else our own from PyPI.
@@ -38,8 +38,10 @@ setup: $(STAMP) ## prepare everything, start nothing
 demo: setup ## watch the extender place pods on an emulated cluster
 	.venv/bin/surgekit demo
 
-test: setup lint ## everything that must hold
+check: lint ## style, types, layers and unit tests: for daily work, needs no binaries
 	.venv/bin/pytest -n auto -m "not lab"
+
+test: setup check ## everything that must hold
 	.venv/bin/pytest $(LAB)
 
 # Labs mostly wait, so two files at a time; each worker has labs of its own.

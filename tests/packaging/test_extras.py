@@ -34,7 +34,7 @@ PROMETHEUS = "surgekit/prometheus/"  # what reads Prometheus comes with the part
 def distributions(extra: str | None = None) -> set[str]:
     """The distributions an installation asks for by itself, by name."""
     wanted = PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]
-    found = set()
+    found: set[str] = set()
     for requirement in wanted:
         name, inner = re.fullmatch(r"([a-z0-9-]+)(?:\[(.+)\])?.*", requirement).groups()  # type: ignore[union-attr]
         found |= {d for e in inner.split(",") for d in distributions(e)} if inner else {name}
