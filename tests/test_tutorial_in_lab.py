@@ -17,7 +17,9 @@ from tests.paths import ROOT
 
 pytestmark = pytest.mark.lab
 
-BLOCKS = re.findall(r"^```sh\n(.*?)^```$", (ROOT / "docs" / "tutorial.md").read_text(), re.DOTALL | re.MULTILINE)
+BLOCKS = re.findall(
+    r"^```sh\n(.*?)^```$", (ROOT / "docs" / "tutorial.md").read_text(), re.DOTALL | re.MULTILINE
+)
 MARK = "=== end of block"
 
 
@@ -37,9 +39,7 @@ def surroundings(binaries: Binaries, tmp_path: Path) -> Iterator[dict[str, str]]
 
 def test_the_tutorial_works(surroundings: dict[str, str], tmp_path: Path) -> None:
     # These tests run in what `make setup` has made: here it only must be a target.
-    script = f"echo {MARK!r}\n".join(BLOCKS).replace(
-        "make setup", f"make --directory {ROOT} --dry-run setup"
-    )
+    script = f"echo {MARK!r}\n".join(BLOCKS).replace("make setup", f"make --directory {ROOT} --dry-run setup")
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", f"{script}\necho {MARK!r}\n"],
         env=surroundings, cwd=tmp_path, stdin=subprocess.DEVNULL,
