@@ -55,7 +55,7 @@ SETTINGS: dict[str, type[Any]] = {
 
 
 def kustomize(part: str, binaries: Binaries) -> str:
-    argv = [binaries.path("kubectl"), "kustomize", MANIFESTS / PARTS[part]]
+    argv: list[str | Path] = [binaries.path("kubectl"), "kustomize", MANIFESTS / PARTS[part]]
     return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
 

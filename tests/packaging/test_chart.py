@@ -142,7 +142,10 @@ def test_the_chart_installs(chart: Chart, binaries: Binaries) -> None:
         enabled = [
             f"--set=parts.{part}=true" for part in PARTS if part not in ("monitoring", "adapterApiServices")
         ]
-        for verb in (["install", "--create-namespace"], ["upgrade", "--set=settings.combofunc.mode=shadow"]):
+        for verb in (
+            ["install", "--create-namespace"],
+            ["upgrade", "--set=settings.combofunc.log_level=DEBUG"],
+        ):
             done = chart.helm(*verb, "surgekit", chart.directory, *where, *enabled, environ=environ)
             assert done.returncode == 0, done.stderr
         deployments, _ = lab.kube.list_all("/apis/apps/v1/namespaces/surgekit-system/deployments")
