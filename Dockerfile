@@ -7,12 +7,13 @@ RUN pip install --no-cache-dir --root-user-action=ignore uv==0.13.7
 WORKDIR /src
 RUN uv venv /opt/surgekit
 # Dependencies first: this layer stays while only our code changes. What to install comes from
-# pyproject.toml (without the dev group), which version and which bytes from the one lock that
-# development uses as well: a package that is missing there, or differs from its hash, fails the build.
+# pyproject.toml (the extra `parts`: neither the lab's nor the dev group's), which version and which bytes
+# from the one lock that development uses as well: a package that is missing there, or differs from its
+# hash, fails the build.
 COPY pyproject.toml requirements.lock ./
 RUN uv pip install --python /opt/surgekit/bin/python --no-cache --compile-bytecode \
-    --requirements pyproject.toml --constraints requirements.lock --require-hashes --only-binary :all:
-COPY README.md ./
+    --requirements pyproject.toml --extra parts --constraints requirements.lock --require-hashes --only-binary :all:
+COPY README.md LICENSE ./
 COPY surgekit surgekit
 COPY cluster_model cluster_model
 COPY scheduler_extender scheduler_extender
@@ -21,7 +22,6 @@ COPY function_gateway function_gateway
 COPY node_speed_probe node_speed_probe
 COPY cluster_autoscaler_hook cluster_autoscaler_hook
 COPY hpa_replacement hpa_replacement
-COPY kwok kwok
 COPY manifests manifests
 RUN uv pip install --python /opt/surgekit/bin/python --no-cache --compile-bytecode --no-deps .
 

@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help setup demo check test flake lint lock clean
+.PHONY: help setup demo check test flake lint lock chart clean
 
 PYTHON ?= python3
 # The machine's uv, else our own from PyPI.
@@ -61,8 +61,11 @@ lint: $(STAMP) ## style, types and layers
 
 # Hashes and versions only: an index host in the lock would tie everybody to it.
 lock: | $(if $(filter .uv/%,$(UV)),.uv/bin/uv) ## renew requirements.lock from pyproject.toml
-	$(UV) pip compile pyproject.toml --group dev --generate-hashes --python-version 3.11 --universal \
+	$(UV) pip compile pyproject.toml --all-extras --group dev --generate-hashes --python-version 3.11 --universal \
 		--no-emit-index-url --custom-compile-command "make lock" --upgrade -o requirements.lock
+
+chart: $(STAMP) ## write the Helm chart, made of charts/ and manifests/, to out/charts/surgekit
+	.venv/bin/python -m tests.packaging.chart out/charts/surgekit
 
 clean: ## remove what was made here; the cache of built binaries stays
 	rm -rf .venv .uv out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build *.egg-info

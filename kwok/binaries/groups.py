@@ -11,6 +11,7 @@ __all__ = [
     "CORE",
     "ETCD",
     "GROUPS",
+    "HELM",
     "KARPENTER",
     "KUBERNETES",
     "KUBERNETES_VERSION",
@@ -77,5 +78,7 @@ PROMETHEUS = Group(
 METRICS_SERVER = Group(
     "metrics-server", {"metrics-server": "sigs.k8s.io/metrics-server/cmd/metrics-server"}, released=False
 )
+# No lab runs it: the test of charts/ does.
+HELM = Group("helm", {"helm": "helm.sh/helm/v4/cmd/helm"}, released=False)
 CORE = (KWOK, ETCD, KUBERNETES)
-GROUPS = (*CORE, KARPENTER, PROMETHEUS, METRICS_SERVER)
+GROUPS = (*CORE, KARPENTER, PROMETHEUS, METRICS_SERVER, HELM)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import Any
+from importlib import metadata
+from typing import Annotated, Any, NoReturn
 
 import structlog
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from surgekit.cli.missing_extra import extra_for
 from surgekit.errors import UserError
 
 __all__ = ["app", "main"]
@@ -30,8 +32,6 @@ _COMMANDS = {
     "metrics-api": "surgekit.cli.metrics_api",
     "manifests": "surgekit.cli.manifests",
 }
-# What a production image leaves out, and the commands that need it.
-_LAB_ONLY = {"experiments", "kwok", "matplotlib", "pyroute2", "uvloop"}
 
 
 class _Commands(TyperGroup):
@@ -46,23 +46,24 @@ class _Commands(TyperGroup):
         try:
             app = importlib.import_module(_COMMANDS[cmd_name]).app
         except ModuleNotFoundError as error:
-            if str(error.name).partition(".")[0] not in _LAB_ONLY:
+            if (extra := extra_for(error)) is None:
                 raise
-            app = _not_installed(cmd_name)
+            app = _not_installed(cmd_name, extra)
         command = typer.main.get_command(app)
         command.name = cmd_name
         return command
 
 
-def _not_installed(name: str) -> typer.Typer:
+def _not_installed(name: str, extra: str) -> typer.Typer:
     """A command that says what to install."""
-    missing = typer.Typer(help="Needs the lab: pip install 'surgekit[lab]'.")
+    needed = f"pip install 'surgekit[{extra}]'"
+    missing = typer.Typer(help=f"Not installed: {needed}.")
 
     @missing.command(
         context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
     )
     def explain() -> None:
-        raise UserError(f"`surgekit {name}` needs the lab: pip install 'surgekit[lab]'")
+        raise UserError(f"`surgekit {name}` is not installed: {needed}")
 
     return missing
 
@@ -70,8 +71,18 @@ def _not_installed(name: str) -> typer.Typer:
 app = typer.Typer(cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"surgekit {metadata.version('surgekit')}")
+        raise typer.Exit
+
+
 @app.callback()
-def surgekit() -> None:
+def surgekit(
+    version: Annotated[  # noqa: ARG001  # its callback acts before any command
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
     """Absorb traffic surges on Kubernetes faster and cheaper, with parts that plug into a stock cluster."""
     # Standard output is for what was asked (`--json` above all). Services configure their logs further.
     structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
@@ -81,6 +92,14 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        Console(stderr=True, soft_wrap=True, highlight=False).print("[red]error:[/red]", end=" ")
-        Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(str(error))
-        sys.exit(1)
+        _exit_with(str(error))
+    except ModuleNotFoundError as error:
+        if (extra := extra_for(error)) is None:
+            raise
+        _exit_with(f"{error.name} is not installed: pip install 'surgekit[{extra}]'")
+
+
+def _exit_with(message: str) -> NoReturn:
+    Console(stderr=True, soft_wrap=True, highlight=False).print("[red]error:[/red]", end=" ")
+    Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(message)
+    sys.exit(1)

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from surgekit.cli.json_file import JsonFile, write_json
-from surgekit.cli.which_cluster import Kubeconfig, LabName, connect, lab_of
+from surgekit.cli.which_cluster import Kubeconfig, LabName, connect
 
 __all__ = ["app"]
 
@@ -43,8 +43,8 @@ def pod(
         if certificates is None:
             raise typer.BadParameter("--url needs --certificates", param_hint="certificates")
         said = explain_pod.ask_urls(url, certificates, name)
-    elif found := lab_of(lab, kubeconfig):
-        said = explain_pod.ask_lab(found, name)
+    elif lab is not None:
+        said = explain_pod.ask_lab(lab, name)
     else:
         said = explain_pod.ask_cluster(Kube.connect(kubeconfig), name)
     if not write_json(said, json_file):

@@ -18,8 +18,6 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from kwok.lab import Lab
-from kwok.parts import find_extender
 from surgekit.cli.custom_object import NotThere
 from surgekit.kube.api_path import Resource
 from surgekit.kube.client import Kube, KubeUnreachable
@@ -38,10 +36,13 @@ Said = dict[str, Any]
 Answer = tuple[int, bytes]
 
 
-def ask_lab(lab: Lab, pod: str) -> Said:
-    part = find_extender(lab)
+def ask_lab(lab: str, pod: str) -> Said:
+    from kwok.lab import Lab
+    from kwok.parts import find_extender
+
+    part = find_extender(Lab.open(lab))
     if part is None:
-        raise NotThere(f"lab {lab.name!r} runs no extender; `surgekit lab up` starts one")
+        raise NotThere(f"lab {lab!r} runs no extender; `surgekit lab up` starts one")
     return _first([_answer(lambda: part.request("GET", _path(pod)), part.url)])
 
 
