@@ -10,10 +10,10 @@ import structlog
 from prometheus_client import Counter
 
 from cluster_autoscaler_hook.karpenter import claims, nodeplan
+from cluster_autoscaler_hook.karpenter.claim_lifecycle import Release, Removal
 from cluster_autoscaler_hook.karpenter.model import Plan
+from cluster_autoscaler_hook.karpenter.pending_pods import LetGo
 from cluster_autoscaler_hook.karpenter.settings import Settings
-from cluster_autoscaler_hook.karpenter.steering import Release, Removal
-from cluster_autoscaler_hook.karpenter.triage import LetGo
 from surgekit.kube.api_path import Resource
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.events import Events
@@ -34,7 +34,7 @@ class Actuator:
 
     def __init__(self, kube: Kube, settings: Settings, allowed: Callable[[], bool], writes: Counter) -> None:
         self._kube, self._settings, self._allowed, self._writes = kube, settings, allowed, writes
-        self._events = Events(kube, "nodes", "v1", "Pod")
+        self._events = Events(kube, "node-planner", "v1", "Pod")
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="write")
 
     def stop(self) -> None:

@@ -15,17 +15,17 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from cluster_autoscaler_hook.karpenter.model import (
+from cluster_autoscaler_hook.karpenter.labels import (
     CAPACITY_TYPE,
     CLAIM_LABEL,
     INSTANCE_TYPE,
+    MANAGED_BY,
+    PLAN_LABEL,
     PLANNED_ANNOTATION,
     POOL_LABEL,
     ZONE,
-    Claim,
-    Kind,
-    PlannedNode,
 )
+from cluster_autoscaler_hook.karpenter.model import Claim, Kind, PlannedNode
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from surgekit.kube.api_path import Resource
 from surgekit.kube.checked import checked
@@ -51,8 +51,8 @@ def claim_object(node: PlannedNode, kinds: Mapping[str, Kind], plan_id: str, set
             "labels": {
                 POOL_LABEL: settings.pool,
                 CLAIM_LABEL: node.claim,
-                "app.kubernetes.io/managed-by": "surgekit-nodes",
-                "surgekit.dev/plan": plan_id,
+                MANAGED_BY: "surgekit-node-planner",
+                PLAN_LABEL: plan_id,
             },
             "annotations": {PLANNED_ANNOTATION: json.dumps(dict(sorted(node.pods.items())))},
         },

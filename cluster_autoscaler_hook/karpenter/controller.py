@@ -12,10 +12,10 @@ from pathlib import Path
 import structlog
 
 from cluster_autoscaler_hook.karpenter.actuator import Actuator
+from cluster_autoscaler_hook.karpenter.leader_session import LONGEST_SLEEP_S, Term
 from cluster_autoscaler_hook.karpenter.metrics import HookMetrics
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.sources import ClusterSource
-from cluster_autoscaler_hook.karpenter.term import LONGEST_SLEEP_S, Term
 from cluster_autoscaler_hook.solver.model import Problem, Solution
 from cluster_autoscaler_hook.solver.solve import Variant, solve
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
@@ -26,7 +26,7 @@ from surgekit.process.health_server import serve
 __all__ = ["LEASE_NAME", "Hook", "run"]
 
 log = structlog.get_logger(__name__)
-LEASE_NAME = "surgekit-nodes"
+LEASE_NAME = "surgekit-node-planner"
 _PAUSE_S = 2.0  # after a fault that was not ours
 # Rounds this long overdue mean that the thread is stuck or dead.
 _STUCK_S = 90.0
@@ -107,5 +107,8 @@ class Hook:
 def run(settings: Settings, kubeconfig: Path | None = None) -> None:
     """Plan, rent and serve until told to stop."""
     serve(
-        lambda: Hook(settings, Kube.connect(kubeconfig)), settings.bind, "surgekit-nodes", settings.log_level
+        lambda: Hook(settings, Kube.connect(kubeconfig)),
+        settings.bind,
+        "surgekit-node-planner",
+        settings.log_level,
     )

@@ -13,19 +13,16 @@ from dataclasses import replace
 from typing import Any
 
 from cluster_autoscaler_hook.catalogue import Catalogue
-from cluster_autoscaler_hook.karpenter.model import (
+from cluster_autoscaler_hook.karpenter.labels import (
     ARCHITECTURE,
     CAPACITY_TYPE,
     INSTANCE_TYPE,
-    MIB,
     NODE_POOL,
     OPERATING_SYSTEM,
     POOL_LABEL,
     ZONE,
-    Kind,
-    Offer,
-    Shortage,
 )
+from cluster_autoscaler_hook.karpenter.model import MIB, Kind, Offer, Shortage
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.solver.model import App, Container, InstanceClass, Problem
 from surgekit.kube.pods import PodError, requests

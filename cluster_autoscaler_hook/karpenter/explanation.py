@@ -13,17 +13,11 @@ from typing import Any
 from cluster_autoscaler_hook.catalogue import Catalogue
 from cluster_autoscaler_hook.karpenter.demand import in_zones, problem_of, unservable
 from cluster_autoscaler_hook.karpenter.first_choice import FirstChoice, first_choice
-from cluster_autoscaler_hook.karpenter.model import (
-    GATE,
-    INSTANCE_TYPE,
-    OPT_IN_LABEL,
-    Kind,
-    Offer,
-    Shortage,
-)
+from cluster_autoscaler_hook.karpenter.labels import GATE, INSTANCE_TYPE, OPT_IN_LABEL
+from cluster_autoscaler_hook.karpenter.model import Kind, Offer, Shortage
+from cluster_autoscaler_hook.karpenter.pending_pods import unknown_label
 from cluster_autoscaler_hook.karpenter.plan import Solve
 from cluster_autoscaler_hook.karpenter.pods import Unmodelled, gates, is_daemon, is_finished, kind_of
-from cluster_autoscaler_hook.karpenter.triage import unknown_label
 
 __all__ = ["Demand", "ExplainedNode", "Explanation", "Rented", "demand_of", "explain", "rented_for"]
 

@@ -15,38 +15,40 @@ class HookMetrics:
     def __init__(self, leads: Callable[[], bool]) -> None:
         self.registry = CollectorRegistry()
         self.writes = Counter(
-            "surgekit_nodes_writes",
+            "surgekit_node_planner_writes",
             "Objects written, by kind and result",
             ["kind", "result"],
             registry=self.registry,
         )
         self.refusals = Counter(
-            "surgekit_nodes_refusals", "Claims whose class could not be had", registry=self.registry
+            "surgekit_node_planner_refusals", "Claims whose class could not be had", registry=self.registry
         )
         self.plan_seconds = Histogram(
-            "surgekit_nodes_plan_seconds", "Time to make a plan", registry=self.registry
+            "surgekit_node_planner_plan_seconds", "Time to make a plan", registry=self.registry
         )
         self.waiting = Gauge(
-            "surgekit_nodes_waiting_pods", "Pods that opted in and wait for a node", registry=self.registry
+            "surgekit_node_planner_waiting_pods",
+            "Pods that opted in and wait for a node",
+            registry=self.registry,
         )
         self.left = Gauge(
-            "surgekit_nodes_left_pods",
+            "surgekit_node_planner_left_pods",
             "Pods that opted in, have no node and are left to Karpenter's pools",
             registry=self.registry,
         )
-        self._nodes = Gauge("surgekit_nodes_planned", "Nodes of the last plan", registry=self.registry)
+        self._nodes = Gauge("surgekit_node_planner_planned", "Nodes of the last plan", registry=self.registry)
         self._cost = Gauge(
-            "surgekit_nodes_plan_cost_per_hour", "Price of the last plan", registry=self.registry
+            "surgekit_node_planner_plan_cost_per_hour", "Price of the last plan", registry=self.registry
         )
         self._bound = Gauge(
-            "surgekit_nodes_plan_lower_bound_per_hour",
+            "surgekit_node_planner_plan_lower_bound_per_hour",
             "What no plan could have cost less than",
             registry=self.registry,
         )
         self._short = Gauge(
-            "surgekit_nodes_short_pods", "Pods the last plan could not serve", registry=self.registry
+            "surgekit_node_planner_short_pods", "Pods the last plan could not serve", registry=self.registry
         )
-        leader = Gauge("surgekit_nodes_leader", "1 in the replica that acts", registry=self.registry)
+        leader = Gauge("surgekit_node_planner_leader", "1 in the replica that acts", registry=self.registry)
         leader.set_function(lambda: float(leads()))
 
     def planned(self, plan: Plan) -> None:

@@ -9,20 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from cluster_autoscaler_hook.karpenter.labels import ARCHITECTURE, INSTANCE_TYPE, ZONE
+
 __all__ = [
-    "ARCHITECTURE",
-    "CAPACITY_TYPE",
-    "CLAIM_LABEL",
-    "GATE",
-    "HOSTNAME",
-    "INSTANCE_TYPE",
     "MIB",
-    "NODE_POOL",
-    "OPERATING_SYSTEM",
-    "OPT_IN_LABEL",
-    "PLANNED_ANNOTATION",
-    "POOL_LABEL",
-    "ZONE",
     "Claim",
     "ClusterNode",
     "ClusterView",
@@ -38,22 +28,6 @@ __all__ = [
     "WaitingPod",
 ]
 
-# On our claims and nodes, as label and as taint; pods that opted in tolerate the taint.
-POOL_LABEL = "surgekit.dev/pool"
-# The scheduling gate of pods that opted in: taken off once a pod's node is there.
-GATE = "surgekit.dev/nodes"
-# On pods and namespaces: enforce or shadow.
-OPT_IN_LABEL = "surgekit.dev/nodes"
-CLAIM_LABEL = "surgekit.dev/claim"
-# Which kinds of pods, and how many of each, a claim was made for.
-PLANNED_ANNOTATION = "surgekit.dev/planned"
-INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-HOSTNAME = "kubernetes.io/hostname"
-OPERATING_SYSTEM = "kubernetes.io/os"
-ARCHITECTURE = "kubernetes.io/arch"
-ZONE = "topology.kubernetes.io/zone"
-CAPACITY_TYPE = "karpenter.sh/capacity-type"
-NODE_POOL = "karpenter.sh/nodepool"  # no node of ours has it
 MIB = 1 << 20
 # A whole number as Gt and Lt compare it (64 bits); what a tenant writes may be anything.
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)

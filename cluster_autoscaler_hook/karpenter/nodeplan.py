@@ -16,8 +16,8 @@ from cluster_autoscaler_hook.karpenter.model import (
     Shortage,
     WaitingPod,
 )
+from cluster_autoscaler_hook.karpenter.pending_pods import grouped
 from cluster_autoscaler_hook.karpenter.settings import Settings
-from cluster_autoscaler_hook.karpenter.triage import grouped
 from surgekit.kube.api_path import Resource
 from surgekit.process.modes import Mode
 

@@ -14,10 +14,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cluster_autoscaler_hook.karpenter.demand import in_zones, problem_of, unservable
+from cluster_autoscaler_hook.karpenter.labels import INSTANCE_TYPE, POOL_LABEL, ZONE
 from cluster_autoscaler_hook.karpenter.model import (
-    INSTANCE_TYPE,
-    POOL_LABEL,
-    ZONE,
     ClusterView,
     Kind,
     Offer,

@@ -8,12 +8,8 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any
 
-from cluster_autoscaler_hook.karpenter.model import (
-    HOSTNAME,
-    POOL_LABEL,
-    Kind,
-    Requirement,
-)
+from cluster_autoscaler_hook.karpenter.labels import HOSTNAME, POOL_LABEL
+from cluster_autoscaler_hook.karpenter.model import Kind, Requirement
 from surgekit.kube.pods import PodError, requests
 
 __all__ = [

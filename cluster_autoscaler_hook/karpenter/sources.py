@@ -10,18 +10,16 @@ from typing import Any
 
 from cluster_autoscaler_hook.karpenter import claims as claim_objects
 from cluster_autoscaler_hook.karpenter.demand import architectures, daemon_overhead
-from cluster_autoscaler_hook.karpenter.model import (
+from cluster_autoscaler_hook.karpenter.labels import (
     ARCHITECTURE,
+    DO_NOT_DISRUPT,
     GATE,
     INSTANCE_TYPE,
     OPT_IN_LABEL,
     POOL_LABEL,
-    Claim,
-    ClusterNode,
-    ClusterView,
-    Kind,
-    PendingPod,
+    REGISTERED,
 )
+from cluster_autoscaler_hook.karpenter.model import Claim, ClusterNode, ClusterView, Kind, PendingPod
 from cluster_autoscaler_hook.karpenter.pods import (
     Unmodelled,
     gates,
@@ -150,8 +148,8 @@ def read_node(obj: Json) -> ClusterNode:
         cpu_millicores=int(_amount(amounts, "cpu") * 1000 + 1e-6),
         memory_bytes=int(_amount(amounts, "memory")),
         pods=int(_amount(amounts, "pods")),
-        ready=labels.get("karpenter.sh/registered") == "true" and not kept_off,
-        do_not_disrupt=(metadata.get("annotations") or {}).get("karpenter.sh/do-not-disrupt") == "true",
+        ready=labels.get(REGISTERED) == "true" and not kept_off,
+        do_not_disrupt=(metadata.get("annotations") or {}).get(DO_NOT_DISRUPT) == "true",
         deleting=bool(metadata.get("deletionTimestamp")),
     )
 
@@ -179,7 +177,7 @@ class ClusterSource:
         self._daemon_sets: dict[str, Json] = {}
         self._refused: list[Claim] = []
         self.known_claims: set[str] = set()  # every name the watch has told of
-        self.unreadable = Unreadable(kube, "nodes")
+        self.unreadable = Unreadable(kube, "node_planner")
         self._our_nodes = _Rows(self, self._put_node, self._nodes)
         self._our_claims = _Rows(self, self._put_claim, self._claims, self._gone_claim)
         ours = {"labelSelector": f"{POOL_LABEL}={pool}"}

@@ -13,7 +13,7 @@ from rich.table import Table
 from cluster_autoscaler_hook.karpenter import nodeplan
 from cluster_autoscaler_hook.karpenter.demand import architectures, daemon_overhead, offers, understood
 from cluster_autoscaler_hook.karpenter.explanation import Demand, Explanation, demand_of, explain, rented_for
-from cluster_autoscaler_hook.karpenter.model import OPT_IN_LABEL
+from cluster_autoscaler_hook.karpenter.labels import OPT_IN_LABEL
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
 from cluster_autoscaler_hook.solver.solve import Variant, solve

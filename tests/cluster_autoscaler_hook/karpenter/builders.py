@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster_autoscaler_hook.karpenter.model import (
+from cluster_autoscaler_hook.karpenter.labels import (
     ARCHITECTURE,
     CAPACITY_TYPE,
     GATE,
     INSTANCE_TYPE,
     POOL_LABEL,
-    Kind,
-    Offer,
-    PendingPod,
-    WaitingPod,
 )
+from cluster_autoscaler_hook.karpenter.model import Kind, Offer, PendingPod, WaitingPod
 from cluster_autoscaler_hook.solver import first_fit
 from cluster_autoscaler_hook.solver.deadline import Deadline
 from cluster_autoscaler_hook.solver.model import Problem, Solution

@@ -15,7 +15,8 @@ from cluster_autoscaler_hook.karpenter.demand import (
     understood,
     unservable,
 )
-from cluster_autoscaler_hook.karpenter.model import ARCHITECTURE, INSTANCE_TYPE, MIB, ZONE, Kind, Requirement
+from cluster_autoscaler_hook.karpenter.labels import ARCHITECTURE, INSTANCE_TYPE, ZONE
+from cluster_autoscaler_hook.karpenter.model import MIB, Kind, Requirement
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB, OFFERS, TOLERATION, solve

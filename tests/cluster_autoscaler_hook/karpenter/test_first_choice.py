@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from cluster_autoscaler_hook.karpenter.demand import offers, unservable
 from cluster_autoscaler_hook.karpenter.first_choice import first_choice
-from cluster_autoscaler_hook.karpenter.model import INSTANCE_TYPE, MIB, Kind, Requirement
+from cluster_autoscaler_hook.karpenter.labels import INSTANCE_TYPE
+from cluster_autoscaler_hook.karpenter.model import MIB, Kind, Requirement
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB, KNOWN, OFFERS, offer

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_autoscaler_hook.karpenter.claims import claim_object, read_claim
+from cluster_autoscaler_hook.karpenter.labels import ARCHITECTURE, ZONE
 from cluster_autoscaler_hook.karpenter.model import (
-    ARCHITECTURE,
-    ZONE,
     Claim,
     ClusterNode,
     ClusterView,

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from cluster_autoscaler_hook.karpenter.model import HOSTNAME, POOL_LABEL, Requirement
+from cluster_autoscaler_hook.karpenter.labels import HOSTNAME, POOL_LABEL
+from cluster_autoscaler_hook.karpenter.model import Requirement
 from cluster_autoscaler_hook.karpenter.pods import Unmodelled, is_unschedulable, kind_of, tolerates
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB, pod
 

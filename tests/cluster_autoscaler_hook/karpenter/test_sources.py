@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_autoscaler_hook.karpenter.model import GATE, POOL_LABEL
+from cluster_autoscaler_hook.karpenter.labels import GATE, POOL_LABEL
 from cluster_autoscaler_hook.karpenter.sources import pending, read_node, read_pod
 from tests.cluster_autoscaler_hook.karpenter.builders import pod
 

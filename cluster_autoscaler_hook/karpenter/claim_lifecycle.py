@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 from cluster_autoscaler_hook.karpenter.demand import in_zones, unservable
 from cluster_autoscaler_hook.karpenter.model import Claim, ClusterView, Offer, WaitingPod
+from cluster_autoscaler_hook.karpenter.pending_pods import LetGo
 from cluster_autoscaler_hook.karpenter.plan import rooms_of, unplaced
 from cluster_autoscaler_hook.karpenter.settings import Settings
-from cluster_autoscaler_hook.karpenter.triage import LetGo
 
 __all__ = ["Release", "Removal", "Steering", "Waited", "steer"]
 

@@ -17,23 +17,16 @@ from cluster_autoscaler_hook.catalogue import Catalogue, CatalogueError
 from cluster_autoscaler_hook.karpenter import nodeplan
 from cluster_autoscaler_hook.karpenter.actuator import Actuator
 from cluster_autoscaler_hook.karpenter.batch import Batch
+from cluster_autoscaler_hook.karpenter.claim_lifecycle import Waited, steer
 from cluster_autoscaler_hook.karpenter.demand import offers, understood
+from cluster_autoscaler_hook.karpenter.labels import GATE
 from cluster_autoscaler_hook.karpenter.metrics import HookMetrics
-from cluster_autoscaler_hook.karpenter.model import (
-    GATE,
-    Claim,
-    ClusterView,
-    Offer,
-    Plan,
-    PlannedNode,
-    Shortage,
-)
+from cluster_autoscaler_hook.karpenter.model import Claim, ClusterView, Offer, Plan, PlannedNode, Shortage
 from cluster_autoscaler_hook.karpenter.nodeplan import Phase
+from cluster_autoscaler_hook.karpenter.pending_pods import LetGo, triage
 from cluster_autoscaler_hook.karpenter.plan import Solve, make_plan, resume, rooms_of, unplaced
 from cluster_autoscaler_hook.karpenter.settings import Settings
-from cluster_autoscaler_hook.karpenter.steering import Waited, steer
 from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
-from cluster_autoscaler_hook.karpenter.triage import LetGo, triage
 from cluster_autoscaler_hook.solver.model import InfeasibleProblem, InvalidProblem
 from cluster_autoscaler_hook.solver.verifier import VerificationError
 from surgekit.process.modes import Mode

@@ -8,18 +8,10 @@ from typing import Any
 
 import pytest
 
-from cluster_autoscaler_hook.karpenter.model import (
-    CAPACITY_TYPE,
-    ZONE,
-    Claim,
-    ClusterNode,
-    ClusterView,
-    Kind,
-    Offer,
-    Requirement,
-)
+from cluster_autoscaler_hook.karpenter.claim_lifecycle import Steering, Waited, steer
+from cluster_autoscaler_hook.karpenter.labels import CAPACITY_TYPE, ZONE
+from cluster_autoscaler_hook.karpenter.model import Claim, ClusterNode, ClusterView, Kind, Offer, Requirement
 from cluster_autoscaler_hook.karpenter.settings import Settings
-from cluster_autoscaler_hook.karpenter.steering import Steering, Waited, steer
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB, KNOWN, OFFERS, waiting
 
 SETTINGS = Settings(empty_after_s=30.0, launch_timeout_s=60.0)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_autoscaler_hook.karpenter.model import GATE, INSTANCE_TYPE, ZONE, Kind, PendingPod, Requirement
-from cluster_autoscaler_hook.karpenter.triage import Triage, triage
+from cluster_autoscaler_hook.karpenter.labels import GATE, INSTANCE_TYPE, ZONE
+from cluster_autoscaler_hook.karpenter.model import Kind, PendingPod, Requirement
+from cluster_autoscaler_hook.karpenter.pending_pods import Triage, triage
 from surgekit.process.modes import Mode
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB
 

@@ -11,10 +11,10 @@ import pytest
 
 from cluster_autoscaler_hook.karpenter import claims, nodeplan
 from cluster_autoscaler_hook.karpenter.actuator import Actuator
+from cluster_autoscaler_hook.karpenter.labels import CAPACITY_TYPE, GATE
+from cluster_autoscaler_hook.karpenter.leader_session import Term
 from cluster_autoscaler_hook.karpenter.metrics import HookMetrics
 from cluster_autoscaler_hook.karpenter.model import (
-    CAPACITY_TYPE,
-    GATE,
     Claim,
     ClusterNode,
     ClusterView,
@@ -24,7 +24,6 @@ from cluster_autoscaler_hook.karpenter.model import (
 )
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.strict_catalogue import SHIPPED
-from cluster_autoscaler_hook.karpenter.term import Term
 from cluster_autoscaler_hook.solver.model import InvalidProblem, Problem, Solution
 from surgekit.kube.client import ApiError, Kube
 from surgekit.process.modes import Mode

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from cluster_autoscaler_hook.karpenter.model import GATE, Group, Kind, PendingPod, WaitingPod
+from cluster_autoscaler_hook.karpenter.labels import GATE
+from cluster_autoscaler_hook.karpenter.model import Group, Kind, PendingPod, WaitingPod
 from surgekit.process.modes import Mode
 
 __all__ = ["LetGo", "Triage", "grouped", "let_go", "triage", "unknown_label"]
