@@ -1,44 +1,56 @@
-"""What to do with claims and nodes that exist: release pods to them, remove them. Pure; the controller acts.
+"""Decides what to do with existing claims and nodes: release pods to them, or remove them. Pure.
 
-kube-scheduler would spread the pods over the new nodes as it likes and leave some without room. So pods wait
-behind a scheduling gate until their node is there; then they are nominated for it (status.nominatedNodeName)
-and the gate is taken off. The scheduler tries the nominated node first and keeps its room from pods of the
-same or a lower priority: the plan is followed as far as it holds, and the scheduler decides. Without the gate
-every node that appears would have it try pods meant for others: one tried in vain loses its nomination
-(Kubernetes 1.36, preemption.go) and backs off for seconds.
+kube-scheduler alone would spread the pods over the new nodes in its own way and leave some without room. So
+pods wait behind a scheduling gate until their node is ready. Then they are nominated for it
+(status.nominatedNodeName) and the gate is removed. kube-scheduler tries the nominated node first and reserves
+its room against pods of the same or a lower priority, so the plan is followed as far as it holds.
 
-A pod that is released is the scheduler's: should the nominated node not take it, it may go anywhere, and
-Karpenter's pools serve it as any other. So a wrong picture of ours costs money, never a pod.
+Without the gate, kube-scheduler would try every pod on every node that appears. A pod that it tries and
+cannot place loses its nomination (Kubernetes 1.36, preemption.go) and backs off for seconds.
+
+A released pod is an ordinary pod. If the nominated node cannot take it, kube-scheduler may put it on any
+other node, and Karpenter's pools rent for it. So a mistake here costs money, but no pod is left behind.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from cluster_autoscaler_hook.karpenter.demand import in_zones, unservable
-from cluster_autoscaler_hook.karpenter.model import Claim, ClusterView, Offer, WaitingPod
-from cluster_autoscaler_hook.karpenter.pending_pods import LetGo
+from cluster_autoscaler_hook.karpenter.model import Claim, ClusterView, Market, WaitingPod
+from cluster_autoscaler_hook.karpenter.pending_pods import HandOver
 from cluster_autoscaler_hook.karpenter.plan import rooms_of, unplaced
 from cluster_autoscaler_hook.karpenter.settings import Settings
 
-__all__ = ["Release", "Removal", "Steering", "Waited", "steer"]
+__all__ = ["ClaimActions", "ClaimRemoval", "History", "PodRelease", "WaitHistory", "reconcile_claims"]
 
-# A pod that this many plans rented for, and that no node took, is not what we think it is.
-_MOST_PLANS = 5
+# A pod that still has no node after this many plans rented for it is not what we think it is.
+_MAX_PLANS = 5
+_SHORTEST_REQUEUE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Waited:
-    """What a pod has been through: since when it waits, and how many plans rented for it."""
+class WaitHistory:
+    """How long a pod has been waiting, and how many plans rented a node for it."""
 
     since: float
     plans: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class History:
+    """What this replica has seen since it leads. Times are Unix times by its own clock."""
+
+    empty_since: Mapping[str, float] = field(default_factory=dict)  # by claim: first seen without pods
+    waits: Mapping[str, WaitHistory] = field(default_factory=dict)  # by pod uid
+
+
+@dataclass(frozen=True, slots=True)
+class PodRelease:
+    """Nominate a pod for its node and remove its gate."""
+
     uid: str
     namespace: str
     pod: str
@@ -46,109 +58,106 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class Removal:
+class ClaimRemoval:
     claim: str
     reason: str
-    # The class could not be had: leave it out of the next plans.
-    unavailable: str = ""
+    unavailable_class: str = ""  # could not be rented: leave it out of the next plans
 
 
 @dataclass(frozen=True, slots=True)
-class Steering:
-    releases: tuple[Release, ...] = ()
-    let_go: tuple[LetGo, ...] = ()
-    removals: tuple[Removal, ...] = ()
-    # When to look again though nothing changed; None: only when something does.
-    again_in_s: float | None = None
+class ClaimActions:
+    releases: tuple[PodRelease, ...] = ()
+    hand_overs: tuple[HandOver, ...] = ()
+    removals: tuple[ClaimRemoval, ...] = ()
+    requeue_after_s: float | None = None  # None: only when something changes
 
 
-def steer(
-    view: ClusterView,
-    offered: Mapping[str, Offer],
-    available: Collection[Offer] | None,
-    settings: Settings,
-    empty_since: Mapping[str, float],
-    waited: Mapping[str, Waited],
-    now: float,
-) -> Steering:
-    """`available`: the classes that can be had now; None if that is not known. `empty_since`: when each claim
-    was first seen without a pod, by this replica's clock, as are `waited` and `now`."""
-    _, placed = unplaced(view.waiting, rooms_of(view, offered, settings.pool))
-    names = {
+def reconcile_claims(
+    view: ClusterView, market: Market, settings: Settings, history: History, now: float
+) -> ClaimActions:
+    _, placed = unplaced(view.waiting, rooms_of(view, market.known, settings.pool))
+    gated = [pod for pod in view.waiting if pod.gated and not pod.released]
+    without_claim = [pod for pod in gated if pod.uid not in placed]
+    needed = set(placed.values())
+    removals, waits_s = [], []
+    for claim in view.claims:
+        if claim.deleting:
+            continue
+        removal = _removal_if_failed(claim, settings, now)
+        if removal is None and claim.name not in needed:
+            removal, wait_s = _removal_if_empty(view, claim, settings, history, now)
+            if wait_s is not None:
+                waits_s.append(wait_s)
+        if removal is not None:
+            removals.append(removal)
+        if claim.failure:
+            waits_s.append(_launch_time_left_s(claim, settings, now))
+    return ClaimActions(
+        tuple(_releases(view, gated, placed)),
+        tuple(_hand_overs(without_claim, market, settings, history.waits, now)),
+        tuple(removals),
+        max(min(waits_s), _SHORTEST_REQUEUE_S) if waits_s else None,
+    )
+
+
+def _releases(
+    view: ClusterView, gated: Collection[WaitingPod], placed: Mapping[str, str]
+) -> Iterator[PodRelease]:
+    """The pods whose claim has a node that takes pods now."""
+    ready = {
         claim.name: node.name
         for claim in view.claims
         if (node := view.node_of(claim)) and node.ready and not node.deleting
     }
-    releases = tuple(
-        Release(pod.uid, pod.namespace, pod.name, name)
-        for pod in view.waiting
-        if pod.gated and not pod.released
-        if (name := names.get(placed.get(pod.uid, ""), ""))
-    )
-    homeless = [pod for pod in view.waiting if pod.gated and not pod.released and pod.uid not in placed]
-    gone = _let_go(homeless, available, settings, waited, now)
-    needed = set(placed.values())
-    removals, waits = [], []
-    for claim in view.claims:
-        if claim.deleting or claim.name in needed:
-            continue
-        removal, wait_s = _removal(view, claim, settings, empty_since.get(claim.name), now)
-        if removal:
-            removals.append(removal)
-        elif wait_s is not None:
-            waits.append(wait_s)
-    removals += [r for c in view.claims if c.name in needed and (r := _failed(c, settings, now))]
-    waits += [_patience_s(c, settings, now) for c in view.claims if c.failure and not c.deleting]
-    return Steering(releases, gone, tuple(removals), max(min(waits), 0.05) if waits else None)
+    for pod in gated:
+        if node_name := ready.get(placed.get(pod.uid, "")):
+            yield PodRelease(pod.uid, pod.namespace, pod.name, node_name)
 
 
-def _let_go(
-    homeless: Collection[WaitingPod],
-    available: Collection[Offer] | None,
+def _hand_overs(
+    pods: Collection[WaitingPod],
+    market: Market,
     settings: Settings,
-    waited: Mapping[str, Waited],
+    waits: Mapping[str, WaitHistory],
     now: float,
-) -> tuple[LetGo, ...]:
-    """Pods that we shall not have a node for."""
-    kinds = Counter(pod.kind for pod in homeless)
-    hopeless = {}
-    if available is not None:
-        offered = in_zones(available, settings.zones, kinds)
-        hopeless = {shortage.kind: shortage.reason for shortage in unservable(kinds, offered)}
-    found = []
-    for pod in homeless:
-        been = waited.get(pod.uid, Waited(now))
-        if pod.kind.id in hopeless:
-            reason = hopeless[pod.kind.id]
-        elif been.plans >= _MOST_PLANS:
-            reason = f"{been.plans} plans rented for it, and no node took it"
-        elif now - been.since > settings.longest_wait_s:
-            reason = f"it waited {now - been.since:.0f} s, and no node is on its way"
+) -> Iterator[HandOver]:
+    """The pods that no claim is for and that will not get one."""
+    kinds = Counter(pod.kind for pod in pods)
+    unservable_kinds = {}
+    if market.available is not None:
+        offered = in_zones(market.available, settings.zones, kinds)
+        unservable_kinds = {shortage.kind: shortage.reason for shortage in unservable(kinds, offered)}
+    for pod in pods:
+        wait = waits.get(pod.uid, WaitHistory(now))
+        if pod.kind.id in unservable_kinds:
+            reason = unservable_kinds[pod.kind.id]
+        elif wait.plans >= _MAX_PLANS:
+            reason = f"{wait.plans} plans rented for it, and no node took it"
+        elif now - wait.since > settings.longest_wait_s:
+            reason = f"it waited {now - wait.since:.0f} s, and no node is being prepared for it"
         else:
             continue
-        found.append(LetGo(pod.uid, pod.namespace, pod.name, (), reason))
-    return tuple(found)
+        yield HandOver(pod.uid, pod.namespace, pod.name, (), reason)
 
 
-def _removal(
-    view: ClusterView, claim: Claim, settings: Settings, since: float | None, now: float
-) -> tuple[Removal | None, float | None]:
-    if failed := _failed(claim, settings, now):
-        return failed, None
+def _removal_if_empty(
+    view: ClusterView, claim: Claim, settings: Settings, history: History, now: float
+) -> tuple[ClaimRemoval | None, float | None]:
+    """The removal, or the seconds until it is due; neither while the node is in use."""
     node = view.node_of(claim)
     if node is not None and (node.workload_pods or node.do_not_disrupt or node.deleting):
         return None, None
-    waited_s = 0.0 if since is None else now - since
-    if waited_s < settings.empty_after_s:
-        return None, settings.empty_after_s - waited_s
-    return Removal(claim.name, f"empty for {waited_s:.0f} s"), None
+    empty_s = now - history.empty_since.get(claim.name, now)
+    if empty_s < settings.empty_after_s:
+        return None, settings.empty_after_s - empty_s
+    return ClaimRemoval(claim.name, f"empty for {empty_s:.0f} s"), None
 
 
-def _failed(claim: Claim, settings: Settings, now: float) -> Removal | None:
-    if claim.deleting or claim.launched or not claim.failure or _patience_s(claim, settings, now) > 0:
+def _removal_if_failed(claim: Claim, settings: Settings, now: float) -> ClaimRemoval | None:
+    if claim.launched or not claim.failure or _launch_time_left_s(claim, settings, now) > 0:
         return None
-    return Removal(claim.name, claim.failure, unavailable=claim.instance_class)
+    return ClaimRemoval(claim.name, claim.failure, unavailable_class=claim.instance_class)
 
 
-def _patience_s(claim: Claim, settings: Settings, now: float) -> float:
+def _launch_time_left_s(claim: Claim, settings: Settings, now: float) -> float:
     return settings.launch_timeout_s - (now - claim.created)

@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 
 from cluster_autoscaler_hook.karpenter.actuator import Actuator
-from cluster_autoscaler_hook.karpenter.leader_session import LONGEST_SLEEP_S, Term
+from cluster_autoscaler_hook.karpenter.leader_session import LONGEST_SLEEP_S, LeaderSession
 from cluster_autoscaler_hook.karpenter.metrics import HookMetrics
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.sources import ClusterSource
@@ -84,21 +84,23 @@ class Hook:
         def solve_in_time(problem: Problem) -> Solution:
             return solve(problem, self.settings.solve_deadline_s, variant)
 
-        term: Term | None = None
+        session: LeaderSession | None = None
         sleep_s = 0.0
         while not self._stopping.is_set():
             self._wake.wait(min(sleep_s, LONGEST_SLEEP_S))
             self._wake.clear()
             self._last_round_s = time.monotonic()
             if not self._lease.held:
-                term, sleep_s = None, 0.1  # another replica may act: the next term starts afresh
+                session, sleep_s = None, 0.1  # another replica may act: the next session starts afresh
                 continue
             if self.not_ready(self._last_round_s):
                 sleep_s = LONGEST_SLEEP_S
                 continue
-            term = term or Term(self.settings, self._source, self._actuator, self.metrics, solve_in_time)
+            session = session or LeaderSession(
+                self.settings, self._source, self._actuator, self.metrics, solve_in_time
+            )
             try:
-                sleep_s = term.round()
+                sleep_s = session.step()
             except (ApiError, KubeUnreachable) as error:
                 log.warning("hook pauses", error=str(error))
                 self._stopping.wait(_PAUSE_S)

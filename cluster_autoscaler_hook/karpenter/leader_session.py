@@ -1,47 +1,54 @@
-"""One term as the leader: rounds of looking, deciding and writing.
+"""What a replica does while it leads: in each step it reads the cluster, decides and writes.
 
-What a term remembers is only what the watches have not told of yet, and since when things are as they are;
-the next leader starts from what the API server has.
+A session remembers only its own writes that the watches have not shown yet, and since when things are as they
+are. A new leader starts from what the API server has.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import replace
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import structlog
 
 from cluster_autoscaler_hook.catalogue import Catalogue, CatalogueError
 from cluster_autoscaler_hook.karpenter import nodeplan
 from cluster_autoscaler_hook.karpenter.actuator import Actuator
+from cluster_autoscaler_hook.karpenter.assumed_writes import AssumedWrites
 from cluster_autoscaler_hook.karpenter.batch import Batch
-from cluster_autoscaler_hook.karpenter.claim_lifecycle import Waited, steer
-from cluster_autoscaler_hook.karpenter.demand import offers, understood
-from cluster_autoscaler_hook.karpenter.labels import GATE
+from cluster_autoscaler_hook.karpenter.claim_lifecycle import History, WaitHistory, reconcile_claims
+from cluster_autoscaler_hook.karpenter.demand import offers, understood_labels
 from cluster_autoscaler_hook.karpenter.metrics import HookMetrics
-from cluster_autoscaler_hook.karpenter.model import Claim, ClusterView, Offer, Plan, PlannedNode, Shortage
-from cluster_autoscaler_hook.karpenter.nodeplan import Phase
-from cluster_autoscaler_hook.karpenter.pending_pods import LetGo, triage
+from cluster_autoscaler_hook.karpenter.model import (
+    Claim,
+    ClusterView,
+    Market,
+    Offer,
+    Plan,
+    PlannedNode,
+)
+from cluster_autoscaler_hook.karpenter.nodeplan import Phase, Report
+from cluster_autoscaler_hook.karpenter.notices import class_left_out
+from cluster_autoscaler_hook.karpenter.pending_pods import HandOver, classify
 from cluster_autoscaler_hook.karpenter.plan import Solve, make_plan, resume, rooms_of, unplaced
+from cluster_autoscaler_hook.karpenter.reporter import Reporter
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
 from cluster_autoscaler_hook.solver.model import InfeasibleProblem, InvalidProblem
 from cluster_autoscaler_hook.solver.verifier import VerificationError
+from surgekit.kube.client import ApiError, KubeUnreachable
 from surgekit.process.modes import Mode
 
-__all__ = ["LONGEST_SLEEP_S", "Source", "Term"]
+__all__ = ["LONGEST_SLEEP_S", "LeaderSession", "Source"]
 
 log = structlog.get_logger(__name__)
-LONGEST_SLEEP_S = 1.0  # the lease, the catalogue file and the clock tell of no change by themselves
-_RELEASE_S = 2.0  # after which a pod that is still seen behind its gate is released again
-_TOLD_S = 30.0  # after which a claim of ours the watch has not told of was made and gone in a break of it
-_REPORT_S = 1.0  # between writes of the NodePlan that tell of no new plan
+LONGEST_SLEEP_S = 1.0  # no watch reports a change of the Lease, the catalogue file or the time
 
 
 class Source(Protocol):
-    """What is read of the cluster."""
+    """The tables that the watches keep."""
 
     @property
     def known_claims(self) -> set[str]: ...
@@ -53,7 +60,16 @@ class Source(Protocol):
     def overhead(self) -> tuple[int, int, int]: ...
 
 
-class Term:
+@dataclass(frozen=True)
+class _Prices:
+    """The catalogue as it is now, or the error."""
+
+    catalogue: Catalogue | None = None
+    digest: str = ""
+    error: str = ""
+
+
+class LeaderSession:
     def __init__(
         self, settings: Settings, source: Source, actuator: Actuator, metrics: HookMetrics, solve: Solve
     ) -> None:
@@ -61,62 +77,72 @@ class Term:
         self.metrics, self._solve = metrics, solve
         self._catalogue = StrictCatalogue(settings.catalogue, live=settings.mode is Mode.ENFORCE)
         self._batch = Batch(settings)
+        self._assumed = AssumedWrites()
         self._resumed = False
-        self._intent: tuple[PlannedNode, ...] = ()
-        self._unavailable: dict[str, float] = {}  # class -> until when, Unix time
-        self._created: dict[str, Claim] = {}  # made by us, not seen by the watch yet
-        self._released: dict[str, tuple[str, float]] = {}  # pod uid -> node and when, not seen yet
-        self._gone: dict[str, float] = {}  # pods let go, and when: not seen yet
-        self._waited: dict[str, Waited] = {}
-        self._removed: set[str] = set()
+        self._unfinished: tuple[PlannedNode, ...] = ()  # of a plan that the leader before us began
+        self._unavailable: dict[str, float] = {}  # class -> left out until (Unix time)
+        self._waits: dict[str, WaitHistory] = {}
         self._empty_since: dict[str, float] = {}
-        self._shortages: tuple[Shortage, ...] = ()  # of the last plan
-        self._trouble = ""  # why the last plan is none
-        self._plan_fields: dict[str, Any] = {}  # not written yet
-        self._written: dict[str, Any] = {}
-        self._written_s = -float("inf")
-        self._condition: dict[str, Any] = {}
+        self._removed_claims: set[str] = set()
+        self._last_plan = Plan()
+        self._plan_error = ""
+        self._reporter = Reporter(settings, actuator)
 
-    def round(self) -> float:
-        """Look, decide, write; how long to sleep if nothing happens."""
+    def step(self) -> float:
+        """Read, decide, write. Return the seconds until the next step if nothing changes before."""
         now_s, now = time.monotonic(), time.time()
         self._resume(now)
-        self._note_refusals(now)
-        catalogue, digest, trouble = self._read_catalogue()
-        view = self._look(catalogue, now)
-        known = {offer.name: offer for offer in self._offers(catalogue, view, {})} if catalogue else {}
-        sleeps = [LONGEST_SLEEP_S]
+        self._note_refused_claims(now)
+        prices = self._read_prices()
+        view = self._look(prices.catalogue, now)
+        sleeps_s = [LONGEST_SLEEP_S]
         if self.settings.mode is Mode.ENFORCE:
-            sleeps.append(self._steer(view, catalogue, known, now))
-            view = self._look(catalogue, now)
-        placed = self._placed(view, known)
-        if catalogue:
-            sleeps.append(self._plan(view, catalogue, digest, known, placed, now_s, now))
-        self._report(view, placed, catalogue, known, trouble, now)
-        return min(sleeps)
+            sleeps_s.append(self._reconcile_claims(view, prices.catalogue, now))
+            view = self._look(prices.catalogue, now)
+        market = self._market(prices.catalogue, view)
+        placed = unplaced(view.waiting, rooms_of(view, market.known, self.settings.pool))[1]
+        if prices.catalogue:
+            sleeps_s.append(self._plan(view, market, prices, placed, now_s, now))
+        self._report(view, market, prices, placed, now)
+        return min(sleeps_s)
+
+    def stop(self) -> None:
+        """Stop gating: maybe no other replica takes over, and new pods must not wait for one."""
+        try:
+            self._actuator.write_plan({"gating": False})
+        except (ApiError, KubeUnreachable) as error:
+            log.warning("new pods are still gated", error=str(error))
+
+    # --- reading ---
 
     def _resume(self, now: float) -> None:
-        if not self._resumed:
-            found = self._actuator.read_plan()
-            self._intent = nodeplan.intended(found)
-            self._unavailable = nodeplan.unavailable_of(found, now)
-            status = found.get("status") or {}
-            self._condition = (status.get("conditions") or [{}])[0]
-            if not status:
-                self._plan_fields = nodeplan.plan_fields(Plan(), Phase.IDLE, ())
-            self._resumed = True
+        if self._resumed:
+            return
+        found = self._actuator.read_plan()
+        self._unfinished = nodeplan.unfinished_nodes(found)
+        self._unavailable = nodeplan.unavailable_classes(found, now)
+        self._reporter.resume(found.get("status") or {})
+        self._resumed = True
 
-    def _read_catalogue(self) -> tuple[Catalogue | None, str, str]:
+    def _read_prices(self) -> _Prices:
         if self.settings.mode is Mode.OFF:
-            return None, "", ""
+            return _Prices()
         try:
-            return (*self._catalogue.read(), "")
+            return _Prices(*self._catalogue.read())
         except CatalogueError as error:
             log.error("catalogue cannot be used", error=str(error))
-            return None, "", f"catalogue: {error}"
+            return _Prices(error=str(error))
+
+    def _market(self, catalogue: Catalogue | None, view: ClusterView) -> Market:
+        if catalogue is None:
+            return Market({})
+        known = self._offers(catalogue, view, ())
+        return Market(
+            {offer.name: offer for offer in known}, self._offers(catalogue, view, self._unavailable)
+        )
 
     def _offers(
-        self, catalogue: Catalogue, view: ClusterView, unavailable: Mapping[str, float]
+        self, catalogue: Catalogue, view: ClusterView, unavailable: Collection[str]
     ) -> tuple[Offer, ...]:
         seen = {
             node.instance_class: (node.cpu_millicores, node.memory_bytes, node.pods)
@@ -126,49 +152,32 @@ class Term:
         return offers(catalogue, self.settings, seen, self._source.overhead(), set(unavailable))
 
     def _look(self, catalogue: Catalogue | None, now: float) -> ClusterView:
-        """The cluster with our own writes that the watches have not told of yet. Pods that nobody will plan
-        for are let go."""
+        """The cluster as the watches show it, with our own writes. Hands over pods that will not be planned
+        for."""
         seen = self._source.view()
-        self._created = {
-            name: claim
-            for name, claim in self._created.items()
-            if name not in self._source.known_claims and now - claim.created < _TOLD_S
+        self._assumed.expire(self._source.known_claims, now)
+        pods = self._assumed.without_handed_over(seen.pending)
+        labels = understood_labels(catalogue, self.settings) if catalogue else None
+        classified = classify(pods, self.settings.mode, labels, seen.architectures)
+        self._hand_over(classified.hand_overs, now)
+        # A pod that was handed over keeps its history: if the write failed, it has waited all the same.
+        kept = {uid: self._waits[uid] for uid in self._assumed.handed_over_uids & self._waits.keys()}
+        self._waits = kept | {
+            pod.uid: self._waits.get(pod.uid, WaitHistory(now)) for pod in classified.waiting
         }
-        self._gone = {uid: at for uid, at in self._gone.items() if now - at < _RELEASE_S}
-        pods = [pod for pod in seen.pending if pod.uid not in self._gone or GATE not in pod.gates]
-        labels = understood(catalogue, self.settings) if catalogue else None
-        sorted_out = triage(pods, self.settings.mode, labels, seen.architectures)
-        self._let_go(sorted_out.let_go, now)
-        waiting = sorted_out.waiting
-        gated = {pod.uid for pod in waiting if pod.gated}
-        self._released = {
-            uid: (node, at)
-            for uid, (node, at) in self._released.items()
-            if uid in gated and now - at < _RELEASE_S
-        }
-        # Those let go as well: should the write have failed, they have waited all the same.
-        since = {uid: been for uid, been in self._waited.items() if uid in self._gone}
-        self._waited = since | {pod.uid: self._waited.get(pod.uid, Waited(now)) for pod in waiting}
         return replace(
             seen,
-            claims=(*seen.claims, *self._created.values()),
-            waiting=tuple(
-                replace(p, nominated=self._released[p.uid][0], released=True)
-                if p.uid in self._released
-                else p
-                for p in waiting
-            ),
-            held=sorted_out.held,
-            left=sorted_out.left,
+            claims=(*seen.claims, *self._assumed.claims),
+            waiting=self._assumed.with_releases(classified.waiting),
+            held=classified.held,
+            left_to_karpenter=classified.left_to_karpenter,
         )
 
-    def _let_go(self, pods: Collection[LetGo], now: float) -> None:
-        self._actuator.let_go(pods)
-        self._gone |= {pod.uid: now for pod in pods}
+    # --- claims and pods that exist ---
 
-    def _note_refusals(self, now: float) -> None:
+    def _note_refused_claims(self, now: float) -> None:
         for claim in self._source.refused():
-            if claim.name not in self._removed and claim.instance_class:
+            if claim.name not in self._removed_claims and claim.instance_class:
                 self._leave_out(claim.instance_class, f"{claim.name} was not launched", now)
         self._unavailable = {name: until for name, until in self._unavailable.items() if until > now}
 
@@ -176,73 +185,71 @@ class Term:
         self._unavailable[instance_class] = now + self.settings.unavailable_for_s
         self.metrics.refusals.inc()
         log.warning("class left out", instance_class=instance_class, decision=reason)
+        self._actuator.notify(class_left_out(instance_class, reason, self.settings.unavailable_for_s))
 
-    def _steer(
-        self, view: ClusterView, catalogue: Catalogue | None, known: Mapping[str, Offer], now: float
-    ) -> float:
+    def _hand_over(self, pods: Collection[HandOver], now: float) -> None:
+        self._actuator.hand_over(pods)
+        self._assumed.handed_over(pods, now)
+
+    def _reconcile_claims(self, view: ClusterView, catalogue: Catalogue | None, now: float) -> float:
         empty = {c.name for c in view.claims if not ((n := view.node_of(c)) and n.workload_pods)}
         self._empty_since = {name: self._empty_since.get(name, now) for name in empty}
-        available = self._offers(catalogue, view, self._unavailable) if catalogue else None
-        steering = steer(view, known, available, self.settings, self._empty_since, self._waited, now)
-        released = self._actuator.release(steering.releases)
-        self._released |= {r.uid: (r.node, now) for r in released}
-        self._let_go(steering.let_go, now)
-        for removal in steering.removals:
-            self._removed.add(removal.claim)
-            if removal.unavailable:
-                self._leave_out(removal.unavailable, removal.reason, now)
-        self._actuator.remove(steering.removals)
-        return LONGEST_SLEEP_S if steering.again_in_s is None else steering.again_in_s
+        history = History(self._empty_since, self._waits)
+        actions = reconcile_claims(view, self._market(catalogue, view), self.settings, history, now)
+        self._assumed.released(self._actuator.release(actions.releases), now)
+        self._hand_over(actions.hand_overs, now)
+        for removal in actions.removals:
+            self._removed_claims.add(removal.claim)
+            if removal.unavailable_class:
+                self._leave_out(removal.unavailable_class, removal.reason, now)
+        self._actuator.delete_claims(actions.removals)
+        return LONGEST_SLEEP_S if actions.requeue_after_s is None else actions.requeue_after_s
 
-    def _placed(self, view: ClusterView, known: Mapping[str, Offer]) -> Mapping[str, str]:
-        return unplaced(view.waiting, rooms_of(view, known, self.settings.pool))[1]
+    # --- plans ---
 
     def _plan(
         self,
         view: ClusterView,
-        catalogue: Catalogue,
-        digest: str,
-        known: Mapping[str, Offer],
+        market: Market,
+        prices: _Prices,
         placed: Mapping[str, str],
         now_s: float,
         now: float,
     ) -> float:
-        homeless = frozenset(pod.uid for pod in view.waiting if pod.uid not in placed)
-        world = (digest, tuple(sorted(self._unavailable)), len(view.claims))
-        due_s = self._batch.due_in_s(homeless, world, now_s)
+        """Plan if it is time to. Return the seconds until the next step."""
+        without_room = frozenset(pod.uid for pod in view.waiting if pod.uid not in placed)
+        inputs = (prices.digest, tuple(sorted(self._unavailable)), len(view.claims))
+        due_s = self._batch.due_in_s(without_room, inputs, now_s)
         if due_s is None:
-            self._intent, self._shortages, self._trouble = (), (), ""
+            self._unfinished, self._last_plan, self._plan_error = (), Plan(), ""
             return LONGEST_SLEEP_S
-        if due_s > 0 and not self._intent:
+        if due_s > 0 and not self._unfinished:
             return due_s
-        plan, self._trouble = self._decide(view, catalogue, known)
-        if self._read_catalogue()[1] != digest:
-            log.info("catalogue changed during a solve; planning anew")
+        plan, self._plan_error = self._decide(view, market)
+        if self._read_prices().digest != prices.digest:
+            log.info("catalogue changed during a solve; planning again")
             return 0.0
-        self._batch.answered(homeless, world, time.monotonic())
-        self._shortages = plan.shortages
-        self._carry_out(plan, view, homeless, now)
+        self._batch.planned(without_room, inputs, time.monotonic())
+        self._last_plan = plan
+        self._carry_out(plan, view, without_room, now)
         return 0.0
 
-    def _decide(
-        self, view: ClusterView, catalogue: Catalogue, known: Mapping[str, Offer]
-    ) -> tuple[Plan, str]:
-        intent, self._intent = self._intent, ()
-        if intent and (rest := resume(intent, view, known, self.settings.pool)).nodes:
+    def _decide(self, view: ClusterView, market: Market) -> tuple[Plan, str]:
+        """The plan, or an empty one and the error."""
+        unfinished, self._unfinished = self._unfinished, ()
+        if unfinished and (rest := resume(unfinished, view, market.known, self.settings.pool)).nodes:
             return rest, ""
         began_s = time.monotonic()
         try:
-            offered = self._offers(catalogue, view, self._unavailable)
-            plan = make_plan(view, offered, self.settings, self._solve, known)
+            return make_plan(view, market, self.settings, self._solve), ""
         except (InvalidProblem, InfeasibleProblem, VerificationError) as error:
-            # Nothing is rented on an answer nobody can stand for.
+            # A plan that fails its own check must not rent anything.
             log.error("no plan", error=str(error))
             return Plan(), f"solver: {error}"
         finally:
             self.metrics.plan_seconds.observe(time.monotonic() - began_s)
-        return plan, ""
 
-    def _carry_out(self, plan: Plan, view: ClusterView, homeless: Collection[str], now: float) -> None:
+    def _carry_out(self, plan: Plan, view: ClusterView, without_room: Collection[str], now: float) -> None:
         log.info(
             "plan",
             decision=plan.id or "nothing",
@@ -255,58 +262,43 @@ class Term:
         waiting = view.waiting
         if self.settings.mode is not Mode.ENFORCE or not plan.nodes:
             phase = Phase.SHADOW if plan.nodes else Phase.IDLE
-            self._plan_fields = nodeplan.plan_fields(plan, phase, waiting)
+            self._reporter.planned(plan, phase, waiting)
             return
-        # Written down first: a replica that takes over in between makes the same claims, not others.
+        # Written before the claims are created: a replica that takes over then creates the same ones.
         self._actuator.write_plan(
             {"mode": str(self.settings.mode), "observedTime": nodeplan.time_text(now)}
             | nodeplan.plan_fields(plan, Phase.LAUNCHING, waiting)
         )
-        made, failures = self._actuator.create_claims(plan)
-        self._created |= {
-            node.claim: Claim(node.claim, node.instance_class, node.pods, now, zone=node.zone)
+        created, failures = self._actuator.create_claims(plan)
+        self._assumed.created(
+            Claim(node.claim, node.instance_class, node.pods, now, zone=node.zone)
             for node in plan.nodes
-            if node.claim in made
-        }
+            if node.claim in created
+        )
         served = {kind for node in plan.nodes for kind in node.pods}
         for pod in waiting:
-            if pod.uid in homeless and pod.kind.id in served:
-                before = self._waited[pod.uid]
-                self._waited[pod.uid] = replace(before, plans=before.plans + 1)
+            if pod.uid in without_room and pod.kind.id in served:
+                wait = self._waits[pod.uid]
+                self._waits[pod.uid] = replace(wait, plans=wait.plans + 1)
         if failures:
-            self._trouble = f"claims: {failures[0]}"
-        self._plan_fields = nodeplan.plan_fields(plan, Phase.LAUNCHED, waiting)
+            self._plan_error = f"claims: {failures[0]}"
+        self._reporter.planned(plan, Phase.LAUNCHED, waiting)
 
     def _report(
-        self,
-        view: ClusterView,
-        placed: Mapping[str, str],
-        catalogue: Catalogue | None,
-        known: Mapping[str, Offer],
-        trouble: str,
-        now: float,
+        self, view: ClusterView, market: Market, prices: _Prices, placed: Mapping[str, str], now: float
     ) -> None:
         self.metrics.waiting.set(len(view.waiting) + sum(group.pods for group in view.held))
-        self.metrics.left.set(sum(group.pods for group in view.left))
-        content = nodeplan.live_fields(
+        self.metrics.left.set(sum(group.pods for group in view.left_to_karpenter))
+        catalogue = prices.catalogue
+        report = Report(
             view,
             placed,
-            self._shortages,
-            known,
-            understood(catalogue, self.settings) if catalogue else (),
+            self._last_plan,
+            market.known,
+            understood_labels(catalogue, self.settings) if catalogue else (),
             self._unavailable,
-            self.settings,
             catalogue.currency if catalogue else "",
-            trouble,
-            self._trouble,
-            now,
+            prices.error,
+            self._plan_error,
         )
-        (condition,) = content["conditions"]
-        if self._condition.get("status") == condition["status"]:
-            condition["lastTransitionTime"] = self._condition["lastTransitionTime"]
-        now_s, observed = time.monotonic(), content.pop("observedTime")
-        if not self._plan_fields and (content == self._written or now_s - self._written_s < _REPORT_S):
-            return
-        self._actuator.write_plan(self._plan_fields | content | {"observedTime": observed})
-        self._plan_fields, self._written, self._condition = {}, content, condition
-        self._written_s = now_s
+        self._reporter.report(report, now)

@@ -1,4 +1,4 @@
-"""What the hook shows to Prometheus."""
+"""The hook's metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ class HookMetrics:
             registry=self.registry,
         )
         self.refusals = Counter(
-            "surgekit_node_planner_refusals", "Claims whose class could not be had", registry=self.registry
+            "surgekit_node_planner_refusals",
+            "Claims with a class that could not be rented",
+            registry=self.registry,
         )
         self.plan_seconds = Histogram(
             "surgekit_node_planner_plan_seconds", "Time to make a plan", registry=self.registry
@@ -42,11 +44,13 @@ class HookMetrics:
         )
         self._bound = Gauge(
             "surgekit_node_planner_plan_lower_bound_per_hour",
-            "What no plan could have cost less than",
+            "Lower bound of the last plan's price",
             registry=self.registry,
         )
         self._short = Gauge(
-            "surgekit_node_planner_short_pods", "Pods the last plan could not serve", registry=self.registry
+            "surgekit_node_planner_short_pods",
+            "Pods that the last plan does not serve",
+            registry=self.registry,
         )
         leader = Gauge("surgekit_node_planner_leader", "1 in the replica that acts", registry=self.registry)
         leader.set_function(lambda: float(leads()))
