@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
-from cluster_autoscaler_hook.expander import wire
+from cluster_autoscaler_hook.expander import expander_pb2
 from cluster_autoscaler_hook.expander.model import Demand, Kind, Offer, Option, Template
 from cluster_autoscaler_hook.expander.pod_demand import amounts, demand
 from cluster_autoscaler_hook.expander.scan import MalformedMessage, fields
@@ -26,6 +26,8 @@ __all__ = ["DecodeTimeout", "RequestError", "Undecoded", "decode", "first_look"]
 # The newer label, then the one it replaced in Kubernetes 1.17.
 _CLASS_LABELS = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _DEFAULT_MAX_PODS = 110  # kubelet's maxPods
+_OPTIONS = expander_pb2.BestOptionsRequest.OPTIONS_FIELD_NUMBER
+_POD, _POD_BYTES = expander_pb2.Option.POD_FIELD_NUMBER, expander_pb2.Option.PODBYTES_FIELD_NUMBER
 _CHECK_EVERY = 512
 
 
@@ -68,18 +70,17 @@ def _first_look(body: bytes) -> Undecoded:
     options, pods, rest = [], [], []
     regions: dict[tuple[int, int], _Pods] = {}
     for number, begin, start, end in fields(body, 0, len(body)):
-        if number != wire.OPTIONS:
+        if number != _OPTIONS:
             rest.append(body[begin:end])
             continue
         head, of_option = _split(body, start, end, regions)
-        option = wire.Option.FromString(head)
-        if not isinstance(option.nodeGroupId, str):  # text that is not UTF-8 comes as bytes
-            raise RequestError(f"options.nodeGroupId: {option.nodeGroupId!r} is not text")
-        options.append(
-            Option(option.nodeGroupId, option.nodeCount, {0: len(of_option.spans)}, str(option.debug))
-        )
+        option = expander_pb2.Option.FromString(head)
+        group: object = option.nodeGroupId
+        if not isinstance(group, str):  # protobuf returns bytes where a string is not UTF-8
+            raise RequestError(f"options.nodeGroupId: {group!r} is not text")
+        options.append(Option(group, option.nodeCount, {0: len(of_option.spans)}, str(option.debug)))
         pods.append(of_option)
-    message = wire.BestOptionsRequest.FromString(b"".join(rest))
+    message = expander_pb2.BestOptionsRequest.FromString(b"".join(rest))
     # 1.34 sends both; the newer one wins.
     nodes = {entry.key: entry.value for field in (message.nodeMap, message.nodeBytesMap) for entry in field}
     templates, problems = {}, []
@@ -97,7 +98,7 @@ def _first_look(body: bytes) -> Undecoded:
 def _split(body: bytes, start: int, end: int, regions: dict[tuple[int, int], _Pods]) -> tuple[bytes, _Pods]:
     """(an option without its pods, its pods). `regions`: those of the options before."""
     head: list[bytes] = []
-    spans: dict[int, list[tuple[int, int]]] = {wire.POD: [], wire.POD_BYTES: []}
+    spans: dict[int, list[tuple[int, int]]] = {_POD: [], _POD_BYTES: []}
     first, together = start, True
     for number, begin, content, stop in fields(body, start, end):
         if number not in spans:
@@ -114,7 +115,7 @@ def _split(body: bytes, start: int, end: int, regions: dict[tuple[int, int], _Po
         spans[number].append((content, stop))
     # 1.34 sends both; the newer one wins.
     region = (first, end) if together and any(spans.values()) else None
-    found = _Pods(tuple(spans[wire.POD_BYTES] or spans[wire.POD]), region)
+    found = _Pods(tuple(spans[_POD_BYTES] or spans[_POD]), region)
     if region:
         regions[region] = found
     return b"".join(head), found
@@ -181,7 +182,7 @@ class _Identities:
 
     def _identify(self, body: bytes) -> int:
         try:
-            pod = wire.Pod.FromString(body)
+            pod = expander_pb2.Pod.FromString(body)
         except DecodeError as error:
             raise RequestError(f"options.podBytes: not a v1.Pod: {error}") from error
         if not pod.spec.HasField("affinity"):
@@ -206,7 +207,7 @@ def _by_kind(counts: Counter[int], kind_of: list[int]) -> dict[int, int]:
 
 
 def _template(group: str, body: bytes) -> Template:
-    node = wire.Node.FromString(body)
+    node = expander_pb2.Node.FromString(body)
     capacity = amounts(node.status.capacity)
     allocatable = capacity | amounts(node.status.allocatable)
     # A label says more than an annotation of the same name: it is what selectors see.

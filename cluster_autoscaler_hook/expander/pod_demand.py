@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
+from cluster_autoscaler_hook.expander.expander_pb2 import Amount, Pod, Requirement, Selector
 from cluster_autoscaler_hook.expander.model import Demand
 from surgekit.kube.quantity import QuantityError, parse
 
@@ -18,8 +18,8 @@ __all__ = ["amounts", "demand"]
 _HOSTNAME = "kubernetes.io/hostname"
 
 
-def demand(pod: Any) -> Demand:
-    """Of a `wire.Pod`. A quantity that cannot be read is an error that names it."""
+def demand(pod: Pod) -> Demand:
+    """Raise QuantityError, with the resource's name, where a quantity cannot be read."""
     spec = pod.spec
     total: dict[str, int] = {}
     for container in spec.containers:
@@ -45,18 +45,19 @@ def demand(pod: Any) -> Demand:
     )
 
 
-def amounts(entries: Iterable[Any]) -> dict[str, int]:
+def amounts(entries: Iterable[Amount]) -> dict[str, int]:
     """Resource name -> millicores for CPU, else the whole amount; rounded up, as the scheduler does."""
     found = {}
     for entry in entries:
-        if not isinstance(entry.key, str):  # protobuf hands out bytes where a string is not UTF-8
-            raise QuantityError(f"resource name {entry.key!r} is not text")
+        name: object = entry.key
+        if not isinstance(name, str):  # protobuf returns bytes where a string is not UTF-8
+            raise QuantityError(f"resource name {name!r} is not text")
         try:
             value = parse(entry.value.string)
         except QuantityError as error:
-            raise QuantityError(f"{entry.key}: {error}") from error
+            raise QuantityError(f"{name}: {error}") from error
         # 0.1 + 0.2 cores are 300 millicores, not 301
-        found[entry.key] = math.ceil(round(value * 1000 if entry.key == "cpu" else value, 6))
+        found[name] = math.ceil(round(value * 1000 if name == "cpu" else value, 6))
     return found
 
 
@@ -65,7 +66,7 @@ def _add(total: dict[str, int], more: dict[str, int]) -> None:
         total[name] = total.get(name, 0) + amount
 
 
-def _repels_itself(pod: Any) -> bool:
+def _repels_itself(pod: Pod) -> bool:
     labels = {label.key: label.value for label in pod.metadata.labels}
     return any(
         term.topologyKey == _HOSTNAME
@@ -75,14 +76,14 @@ def _repels_itself(pod: Any) -> bool:
     )
 
 
-def _selects(selector: Any, labels: dict[str, str]) -> bool:
+def _selects(selector: Selector, labels: dict[str, str]) -> bool:
     """An empty selector selects every pod; an unknown operator none."""
     return all(labels.get(wanted.key) == wanted.value for wanted in selector.matchLabels) and all(
         _meets(wanted, labels) for wanted in selector.matchExpressions
     )
 
 
-def _meets(wanted: Any, labels: dict[str, str]) -> bool:
+def _meets(wanted: Requirement, labels: dict[str, str]) -> bool:
     value = labels.get(wanted.key)
     match wanted.operator:
         case "In":

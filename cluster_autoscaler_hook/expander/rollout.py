@@ -2,7 +2,7 @@
 
 `lookahead` counts on nodes that are packed full, as the caller does. kube-scheduler spreads pods, some stay
 pending, and the caller rents more for them. So an option is played to its end: its pods are spread
-(`scheduler_model`), the next group is the one `lookahead` would choose for what is still pending, and so on.
+(`new_nodes`), the next group is the one `lookahead` would choose for what is still pending, and so on.
 Choosing by such a rollout costs no more than following `lookahead` alone, as far as the model is true
 (Bertsekas, Tsitsiklis, Wu, 'Rollout algorithms for combinatorial optimization', 1997).
 
@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from cluster_autoscaler_hook.expander.caller_model import Overhead
 from cluster_autoscaler_hook.expander.lookahead import Lookahead, Step
 from cluster_autoscaler_hook.expander.model import Offer, Option, Price
-from cluster_autoscaler_hook.expander.scheduler_model import NewNodes, shuffled_order, spread
+from cluster_autoscaler_hook.expander.new_nodes import new_nodes, shuffled_order, spread
 from cluster_autoscaler_hook.solver.deadline import Deadline
 
 __all__ = ["to_go"]
@@ -61,7 +61,7 @@ def _play(
     step: Step | None = Step(option.group, option.nodes)
     while step is not None:
         waiting = {i: n for i, n in enumerate(left) if n and step.group in offer.kinds[i].groups}
-        nodes = NewNodes(offer.templates[step.group], overhead, offer.kinds, step.nodes)
+        nodes = new_nodes(offer.templates[step.group], overhead, offer.kinds, step.nodes)
         placed = spread(nodes, shuffled_order(waiting, draw), draw, deadline)
         if not placed:  # the caller says these fit where our model says they do not
             return cost + lookahead.bound(tuple(left))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cluster_autoscaler_hook.expander.caller_model import Overhead, offer
 from cluster_autoscaler_hook.expander.model import Kind, Offer, Template
-from cluster_autoscaler_hook.expander.scheduler_model import NewNodes, shuffled_order, spread
+from cluster_autoscaler_hook.expander.new_nodes import new_nodes, shuffled_order, spread
 
 __all__ = ["Growth", "scale_up"]
 
@@ -39,7 +39,7 @@ def scale_up(
         chosen = choose(asked)
         option = next(o for o in asked.options if o.group == chosen)
         waiting = {i: n for i, n in enumerate(left) if n and chosen in kinds[i].groups}
-        nodes = NewNodes(asked.templates[chosen], overhead, kinds, option.nodes)
+        nodes = new_nodes(asked.templates[chosen], overhead, kinds, option.nodes)
         placed = spread(nodes, shuffled_order(waiting, draw), draw)
         grown.append(Growth(chosen, option.nodes, sum(placed.values()), option.pod_count))
         for kind, pods in placed.items():

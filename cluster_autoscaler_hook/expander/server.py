@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives import serialization
 from prometheus_client import CollectorRegistry
 
 from cluster_autoscaler_hook.catalogue import CatalogueError
-from cluster_autoscaler_hook.expander import wire
+from cluster_autoscaler_hook.expander import expander_pb2
 from cluster_autoscaler_hook.expander.decode import RequestError
 from cluster_autoscaler_hook.expander.plan import Solve
 from cluster_autoscaler_hook.expander.service import Expander
@@ -43,6 +43,7 @@ log = structlog.get_logger(__name__)
 _CALLS_AT_ONCE = 3
 _GRACE_S = 5.0
 _M_ARENA_MAX = -8  # of malloc.h
+_SERVICE = expander_pb2.DESCRIPTOR.services_by_name["Expander"]
 
 
 class Server:
@@ -61,7 +62,7 @@ class Server:
         # Raw bytes: `decode` looks at what it needs, and keeps its own time.
         handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.unary_unary_rpc_method_handler(self._best_options)
         self._grpc.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(wire.SERVICE, {wire.METHOD: handler}),)
+            (grpc.method_handlers_generic_handler(_SERVICE.full_name, {"BestOptions": handler}),)
         )
         _check_free("bind", settings.bind)
         if settings.tls_directory is None:

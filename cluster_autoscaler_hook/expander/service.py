@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from cluster_autoscaler_hook.expander import wire
+from cluster_autoscaler_hook.expander import expander_pb2
 from cluster_autoscaler_hook.expander.caller_model import Overhead
 from cluster_autoscaler_hook.expander.decision import Choice, cheapest_that_fits, first_choice, with_plan
 from cluster_autoscaler_hook.expander.decode import (
@@ -189,15 +189,14 @@ class Expander:
 
 def _answer(look: Undecoded, groups: set[str]) -> bytes:
     """The caller reads the ids only, so pods are not sent back."""
-    response = wire.BestOptionsResponse(
+    response = expander_pb2.BestOptionsResponse(
         options=[
-            wire.Option(nodeGroupId=o.group, nodeCount=o.nodes, debug=o.debug)
+            expander_pb2.Option(nodeGroupId=o.group, nodeCount=o.nodes, debug=o.debug)
             for o in look.options
             if o.group in groups
         ]
     )
-    body: bytes = response.SerializeToString()
-    return body
+    return response.SerializeToString()
 
 
 def _shown(score: Score) -> dict[str, float | str]:

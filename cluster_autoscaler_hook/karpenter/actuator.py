@@ -1,4 +1,4 @@
-"""The writes: NodeClaims, pods released, the NodePlan. Each can be repeated without harm."""
+"""Every write of the hook: NodeClaims, pods, the NodePlan, Events. Each can be repeated without harm."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import structlog
 from prometheus_client import Counter
 
 from cluster_autoscaler_hook.karpenter import claims, nodeplan
+from cluster_autoscaler_hook.karpenter.claim_lifecycle import ClaimRemoval, PodRelease
 from cluster_autoscaler_hook.karpenter.model import Plan
+from cluster_autoscaler_hook.karpenter.notices import Notice
+from cluster_autoscaler_hook.karpenter.pending_pods import HandOver
 from cluster_autoscaler_hook.karpenter.settings import Settings
-from cluster_autoscaler_hook.karpenter.steering import Release, Removal
-from cluster_autoscaler_hook.karpenter.triage import LetGo
 from surgekit.kube.api_path import Resource
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.events import Events
@@ -23,45 +24,48 @@ __all__ = ["Actuator"]
 log = structlog.get_logger(__name__)
 Json = dict[str, Any]
 T = TypeVar("T")
+_REPORTER = "node-planner"
 _PODS = Resource("v1", "pods")
-_AT_ONCE = 8
-# Somebody was there first (422: the pod is bound meanwhile), or it is gone: the next view tells.
+_PARALLEL_WRITES = 8
+# The object is gone or was changed by others (422: the pod is bound already); the next view shows it.
 _OVERTAKEN = frozenset({404, 409, 422})
 
 
 class Actuator:
-    """Writes while `allowed()`: asked before every write, as a lease can be lost in between."""
+    """Writes while `allowed()`, which is asked before every write: the Lease can be lost in between."""
 
     def __init__(self, kube: Kube, settings: Settings, allowed: Callable[[], bool], writes: Counter) -> None:
         self._kube, self._settings, self._allowed, self._writes = kube, settings, allowed, writes
-        self._events = Events(kube, "nodes", "v1", "Pod")
-        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="write")
+        self._pod_events = Events(kube, _REPORTER, "v1", "Pod")
+        self._plan_events = Events(kube, _REPORTER, nodeplan.NODE_PLANS.api_version, "NodePlan")
+        self._plan_metadata: Json = {"name": settings.pool}
+        self._pool = ThreadPoolExecutor(_PARALLEL_WRITES, thread_name_prefix="write")
 
     def stop(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def create_claims(self, plan: Plan) -> tuple[set[str], list[str]]:
-        """Make the plan's claims; those that are there now, and what failed, in words."""
-        made: set[str] = set()
+        """Create the plan's claims. Return the names of those that exist now, and the errors."""
+        created: set[str] = set()
 
         def create(body: Json) -> None:
             try:
                 self._kube.create(claims.PATH, body)
             except ApiError as error:
-                if error.reason != "AlreadyExists":  # ours, from before a restart
+                if error.reason != "AlreadyExists":  # else it is ours, from before a restart
                     raise
-            made.add(body["metadata"]["name"])
+            created.add(body["metadata"]["name"])
 
         bodies = [claims.claim_object(node, plan.kinds, plan.id, self._settings) for node in plan.nodes]
-        return made, self._each("claim", create, bodies)
+        return created, self._each("claim", create, bodies)
 
-    def release(self, releases: Iterable[Release]) -> list[Release]:
-        """Nominate each pod for its node, then take its gate off; those for which both were written."""
-        done: list[Release] = []
+    def release(self, releases: Iterable[PodRelease]) -> list[PodRelease]:
+        """Nominate each pod for its node, then remove its gate. Return those for which both succeeded."""
+        done: list[PodRelease] = []
 
-        def write(release: Release) -> None:
+        def write(release: PodRelease) -> None:
             pod = (release.namespace, release.pod)
-            # With the uid, so that a pod of the same name that came meanwhile is left alone.
+            # The uid makes the API server refuse if a new pod has the same name.
             uid = {"uid": release.uid}
             status = {"nominatedNodeName": release.node}
             self._kube.patch(_PODS.path(*pod, "status"), {"metadata": uid, "status": status})
@@ -71,33 +75,41 @@ class Actuator:
         self._each("release", write, releases)
         return done
 
-    def let_go(self, pods: Iterable[LetGo]) -> None:
-        """Take our gate off each and say why in an Event."""
+    def hand_over(self, pods: Iterable[HandOver]) -> None:
+        """Remove our gate from each pod and post the reason as an Event."""
 
-        def write(pod: LetGo) -> None:
-            rest = [{"name": gate} for gate in pod.gates]
+        def write(pod: HandOver) -> None:
+            rest = [{"name": gate} for gate in pod.other_gates]
             body = {"metadata": {"uid": pod.uid}, "spec": {"schedulingGates": rest or None}}
             self._kube.patch(_PODS.path(pod.namespace, pod.pod), body)
             metadata = {"namespace": pod.namespace, "name": pod.pod, "uid": pod.uid}
-            self._events.post(metadata, "LeftToKarpenter", f"No node is planned for this pod: {pod.reason}")
+            note = f"No node is planned for this pod: {pod.reason}"
+            self._pod_events.post(metadata, "LeftToKarpenter", note)
 
-        self._each("let go", write, pods)
+        self._each("hand over", write, pods)
 
-    def remove(self, removals: Iterable[Removal]) -> None:
-        def delete(removal: Removal) -> None:
+    def delete_claims(self, removals: Iterable[ClaimRemoval]) -> None:
+        def delete(removal: ClaimRemoval) -> None:
             self._kube.delete(claims.NODE_CLAIMS.path(name=removal.claim))
             log.info("claim removed", claim=removal.claim, decision=removal.reason)
 
         self._each("removal", delete, removals)
 
+    def notify(self, notice: Notice) -> None:
+        """Post an Event about the NodePlan."""
+        if self._allowed():
+            self._plan_events.post(self._plan_metadata, notice.reason, notice.note, "Warning")
+
     def read_plan(self) -> Json:
-        """The NodePlan as it is; made if there is none."""
+        """The NodePlan as it is; created if there is none."""
         try:
-            return self._kube.get(nodeplan.NODE_PLANS.path(name=self._settings.pool))
+            found = self._kube.get(nodeplan.NODE_PLANS.path(name=self._settings.pool))
         except ApiError as error:
             if error.code != 404:
                 raise
-            return self._kube.create(nodeplan.PATH, nodeplan.new_object(self._settings))
+            found = self._kube.create(nodeplan.PATH, nodeplan.new_object(self._settings))
+        self._plan_metadata = found["metadata"]
+        return found
 
     def write_plan(self, status: Json) -> None:
         if not self._allowed():
@@ -113,7 +125,9 @@ class Actuator:
         self._writes.labels("plan", "written").inc()
 
     def _each(self, kind: str, write: Callable[[T], object], items: Iterable[T]) -> list[str]:
-        def one(item: T) -> str:
+        """Write all items, several at a time, whatever fails. Return the errors."""
+
+        def write_one(item: T) -> str:
             if not self._allowed():
                 return "the lease is lost"
             try:
@@ -131,4 +145,4 @@ class Actuator:
                 self._writes.labels(kind, "written").inc()
             return ""
 
-        return [failure for failure in self._pool.map(one, list(items)) if failure]
+        return [failure for failure in self._pool.map(write_one, list(items)) if failure]

@@ -1,11 +1,10 @@
-"""A NodeClaim of ours as an object: how it is written, how it is read, and what is amiss with it.
+"""Writes and reads our NodeClaims as API objects.
 
-Ownership, so that nobody fights over a node:
-- no NodePool: Karpenter launches, registers, expires and terminates the claim, and never consolidates it
-  (its disruption looks at nodes with the label karpenter.sh/nodepool only);
-- label and taint surgekit.dev/pool: only pods that opted in land there, whatever Karpenter's own
-  consolidation or other schedulers think;
-- we delete the claim when its node is empty; Karpenter then drains by its own rules (PDBs included).
+Every node has one owner for each task:
+- Our claims name no NodePool. So Karpenter launches, registers, expires and terminates them, but never
+  consolidates them: its disruption looks only at nodes with the label karpenter.sh/nodepool.
+- Our claims have the label and taint surgekit.dev/pool. So only pods that opted in run there.
+- We delete a claim when its node is empty. Karpenter then drains it by its own rules, PDBs included.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from cluster_autoscaler_hook.karpenter.model import (
+from cluster_autoscaler_hook.karpenter.labels import (
     CAPACITY_TYPE,
     CLAIM_LABEL,
     INSTANCE_TYPE,
+    MANAGED_BY,
+    PLAN_LABEL,
     PLANNED_ANNOTATION,
     POOL_LABEL,
     ZONE,
-    Claim,
-    Kind,
-    PlannedNode,
 )
+from cluster_autoscaler_hook.karpenter.model import Claim, Kind, PlannedNode
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from surgekit.kube.api_path import Resource
 from surgekit.kube.checked import checked
@@ -51,8 +50,8 @@ def claim_object(node: PlannedNode, kinds: Mapping[str, Kind], plan_id: str, set
             "labels": {
                 POOL_LABEL: settings.pool,
                 CLAIM_LABEL: node.claim,
-                "app.kubernetes.io/managed-by": "surgekit-nodes",
-                "surgekit.dev/plan": plan_id,
+                MANAGED_BY: "surgekit-node-planner",
+                PLAN_LABEL: plan_id,
             },
             "annotations": {PLANNED_ANNOTATION: json.dumps(dict(sorted(node.pods.items())))},
         },
@@ -107,7 +106,7 @@ def _amount(obj: Json, resource: str) -> float:
 
 
 def _required(obj: Json, key: str) -> str:
-    """The one value that the claim requires of a label; empty if it leaves a choice."""
+    """The one value that the claim requires for a label; empty if it allows several."""
     for requirement in obj["spec"].get("requirements") or ():
         if requirement["key"] == key and len(requirement.get("values") or ()) == 1:
             return str(requirement["values"][0])
@@ -115,7 +114,7 @@ def _required(obj: Json, key: str) -> str:
 
 
 def _planned(metadata: Json) -> dict[str, int]:
-    """Somebody may have edited it: what cannot be read is no plan, and the node's room is still known."""
+    """Empty if somebody edited the annotation and it cannot be read; the node's room is known anyway."""
     try:
         found = json.loads((metadata.get("annotations") or {}).get(PLANNED_ANNOTATION) or "{}")
         return {str(kind): int(count) for kind, count in found.items() if int(count) > 0}
@@ -124,7 +123,7 @@ def _planned(metadata: Json) -> dict[str, int]:
 
 
 def _failure(launched: Json) -> str:
-    """Unknown with AwaitingReconciliation is a claim nobody looked at yet, not a failure."""
+    """AwaitingReconciliation means that Karpenter has not looked at the claim yet, not that it failed."""
     reason = launched.get("reason") or ""
     if not launched or reason in ("AwaitingReconciliation", ""):
         return ""

@@ -11,10 +11,10 @@ from pathlib import Path
 import structlog
 
 from cluster_autoscaler_hook.karpenter.actuator import Actuator
+from cluster_autoscaler_hook.karpenter.leader_session import LONGEST_SLEEP_S, LeaderSession
 from cluster_autoscaler_hook.karpenter.metrics import HookMetrics
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.sources import ClusterSource
-from cluster_autoscaler_hook.karpenter.term import LONGEST_SLEEP_S, Term
 from cluster_autoscaler_hook.solver.model import Problem, Solution
 from cluster_autoscaler_hook.solver.solve import Variant, solve
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
@@ -26,7 +26,7 @@ from surgekit.process.health_server import serve
 __all__ = ["LEASE_NAME", "Hook", "run"]
 
 log = structlog.get_logger(__name__)
-LEASE_NAME = "surgekit-nodes"
+LEASE_NAME = "surgekit-node-planner"
 
 
 class Hook(controller.Controller):
@@ -39,12 +39,12 @@ class Hook(controller.Controller):
         self._metrics.registry.register(self._source.unreadable)
         self._actuator = Actuator(kube, settings, lambda: self.leads, self._metrics.writes)
         super().__init__(
-            "nodes",
+            "node_planner",
             self._metrics.registry,
             ages_s=self._source.ages_s,
             max_input_age_s=settings.max_input_age_s,
             lease=Lease(kube, settings.lease_namespace, LEASE_NAME),
-            events=Events(kube, "nodes", "coordination.k8s.io/v1", "Lease"),
+            events=Events(kube, "node-planner", "coordination.k8s.io/v1", "Lease"),
         )
         self.run_beside(self._source)
         self._loop = self.lead("plan", self._session)
@@ -66,18 +66,18 @@ class Hook(controller.Controller):
         def solve_in_time(problem: Problem) -> Solution:
             return solve(problem, deadline_s, variant)
 
-        term = Term(self.settings, self._source, self._actuator, self._metrics, solve_in_time)
-        return _Planning(term, self._actuator, lambda: self.leads)
+        session = LeaderSession(self.settings, self._source, self._actuator, self._metrics, solve_in_time)
+        return _Planning(session, self._actuator, lambda: self.leads)
 
 
 class _Planning:
     """Plans and rents while this replica leads."""
 
-    def __init__(self, term: Term, actuator: Actuator, leads: Callable[[], bool]) -> None:
-        self._term, self._actuator, self._leads = term, actuator, leads
+    def __init__(self, session: LeaderSession, actuator: Actuator, leads: Callable[[], bool]) -> None:
+        self._session, self._actuator, self._leads = session, actuator, leads
 
     def step(self) -> float:
-        return min(self._term.round(), LONGEST_SLEEP_S)
+        return min(self._session.step(), LONGEST_SLEEP_S)
 
     def stop(self) -> None:
         """Perhaps nobody takes over: until somebody does, new pods go to Karpenter's pools at once."""
@@ -90,4 +90,4 @@ class _Planning:
 
 def run(settings: Settings, kubeconfig: Path | None = None) -> None:
     """Plan, rent and serve until told to stop."""
-    serve(lambda: Hook(settings, Kube.connect(kubeconfig)), settings, "surgekit-nodes")
+    serve(lambda: Hook(settings, Kube.connect(kubeconfig)), settings, "surgekit-node-planner")

@@ -1,7 +1,7 @@
-"""From kinds of waiting pods and classes on offer to FCMA's problem, and back from nothing that fits.
+"""Turns kinds of waiting pods and the classes on offer into FCMA's problem.
 
-A kind is an app whose container serves one unit of a workload of as many units as there are pods. The
-classes that run the same kinds form one family: the pods' requests are the same on all of them, so root
+A kind is an app. Its container serves one unit of workload, and the workload has as many units as there are
+pods. Classes that can run the same kinds form one family: a pod requests the same on all of them, so the
 families of the price table do not matter here.
 """
 
@@ -13,41 +13,46 @@ from dataclasses import replace
 from typing import Any
 
 from cluster_autoscaler_hook.catalogue import Catalogue
-from cluster_autoscaler_hook.karpenter.model import (
+from cluster_autoscaler_hook.karpenter.labels import (
     ARCHITECTURE,
     CAPACITY_TYPE,
     INSTANCE_TYPE,
-    MIB,
     NODE_POOL,
     OPERATING_SYSTEM,
     POOL_LABEL,
     ZONE,
-    Kind,
-    Offer,
-    Shortage,
 )
+from cluster_autoscaler_hook.karpenter.model import MIB, Kind, Offer, Shortage
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.solver.model import App, Container, InstanceClass, Problem
 from surgekit.kube.pods import PodError, requests
 
-__all__ = ["architectures", "daemon_overhead", "in_zones", "offers", "problem_of", "understood", "unservable"]
+__all__ = [
+    "architectures",
+    "daemon_overhead",
+    "in_zones",
+    "offers",
+    "problem_of",
+    "understood_labels",
+    "unservable",
+]
 
 _GIB = float(1 << 30)
 Json = dict[str, Any]
 
 
-def understood(catalogue: Catalogue, settings: Settings) -> frozenset[str]:
-    """The labels whose values we know before there is a node: pods may ask about these and no others."""
+def understood_labels(catalogue: Catalogue, settings: Settings) -> frozenset[str]:
+    """The node labels with values that are known before there is a node. Pods may select by these only."""
     known = {POOL_LABEL, INSTANCE_TYPE, OPERATING_SYSTEM, ARCHITECTURE, CAPACITY_TYPE, NODE_POOL}
     known.update(*(entry.labels for entry in catalogue.entries.values()))
     return frozenset(known | {ZONE} if settings.zones else known - {ZONE})
 
 
 def architectures(nodes: Iterable[Mapping[str, str]], settings: Settings) -> frozenset[str]:
-    """What pods that name no architecture may run on; `nodes` are the labels of all nodes.
+    """Where pods may run that name no architecture. `nodes`: the labels of every node.
 
-    Our own nodes say nothing where there are others: one for a pod that asked for arm64 would open arm64 to
-    all.
+    Our own nodes count only if there are no others: else one node for a pod that asked for arm64 would open
+    arm64 to all pods.
     """
     by_owner: dict[bool, set[str]] = {True: set(), False: set()}
     for labels in nodes:
@@ -63,8 +68,8 @@ def offers(
     overhead: tuple[int, int, int] = (0, 0, 0),
     unavailable: Collection[str] = (),
 ) -> tuple[Offer, ...]:
-    """Every class that can be rented now. `seen` has (millicores, bytes, pods) that nodes of a class turned
-    out to have: better than any formula. `overhead` is what DaemonSets will take of each."""
+    """Every class that can be rented now. `seen`: (millicores, bytes, pods) as a running node of the class
+    reports them, better than any formula. `overhead`: what DaemonSets take on each node."""
     found = []
     arm64 = re.compile(settings.arm64_classes)
     for name, entry in sorted(catalogue.entries.items()):
@@ -90,7 +95,7 @@ def offers(
 def in_zones(
     offered: Collection[Offer], zones: Collection[str], kinds: Collection[Kind]
 ) -> tuple[Offer, ...]:
-    """The same offers, one for each zone, if one of the kinds asks about zones: else the provider chooses."""
+    """One offer for each zone if a kind selects by zone; otherwise the provider chooses the zone."""
     if not any(ZONE in kind.keys for kind in kinds):
         return tuple(offered)
     return tuple(
@@ -105,27 +110,27 @@ def _fits(kind: Kind, offer: Offer) -> bool:
 
 
 def unservable(counts: Mapping[Kind, int], offered: Collection[Offer]) -> list[Shortage]:
-    """Kinds that no class on offer can hold: said, and left out, so that the others are served."""
+    """The kinds that no class on offer can hold, each with the reason. The plan leaves them out."""
     found = []
     for kind, count in counts.items():
         allowed = [offer for offer in offered if kind.allows(offer.labels)]
         if any(_fits(kind, offer) for offer in allowed):
             continue
         if not allowed:
-            reason = "its node selector or affinity, or its architecture, allows no class that can be had now"
+            reason = "its node selector, affinity or architecture allows no class that can be rented now"
         else:
             most_cpu = max(offer.cpu_millicores for offer in allowed)
             most_memory = max(offer.memory_bytes for offer in allowed)
             reason = (
-                f"it asks for {kind}; the most one class has is {most_cpu}m, "
-                f"the most memory {most_memory / MIB:g}Mi"
+                f"it requests {kind}; the largest class has {most_cpu}m, "
+                f"the one with most memory {most_memory / MIB:g}Mi"
             )
         found.append(Shortage(kind.id, count, reason))
     return found
 
 
 def problem_of(counts: Mapping[Kind, int], offered: Collection[Offer]) -> Problem:
-    """FCMA's problem for `counts` pods of each kind; all of them must be servable."""
+    """FCMA's problem for `counts` pods of each kind. Every kind must be servable."""
     kinds = sorted(counts, key=lambda kind: kind.id)
     families: dict[str, list[Kind]] = {}
     classes = []
@@ -133,7 +138,7 @@ def problem_of(counts: Mapping[Kind, int], offered: Collection[Offer]) -> Proble
         runs = [kind for kind in kinds if kind.allows(offer.labels)]
         if not any(_fits(kind, offer) for kind in runs):
             continue
-        # Which kinds it runs names the family; with no constraints about that is one family for all.
+        # A family is named after the kinds it runs; without constraints there is one family.
         family = "any" if len(runs) == len(kinds) else "+".join(kind.id for kind in runs)
         families[family] = runs
         classes.append(
@@ -146,7 +151,7 @@ def problem_of(counts: Mapping[Kind, int], offered: Collection[Offer]) -> Proble
                 max_containers=offer.pods,
             )
         )
-    apps = [App(kind.id, float(counts[kind]), max_per_node=1 if kind.apart else None) for kind in kinds]
+    apps = [App(kind.id, float(counts[kind]), max_per_node=1 if kind.exclusive else None) for kind in kinds]
     containers = {
         (kind.id, family): Container(kind.cpu_millicores / 1000, 1.0, (1,), (kind.memory_bytes / _GIB,))
         for family, runs in families.items()
@@ -156,8 +161,8 @@ def problem_of(counts: Mapping[Kind, int], offered: Collection[Offer]) -> Proble
 
 
 def daemon_overhead(daemon_sets: Collection[Json], pool: str) -> tuple[int, int, int]:
-    """(millicores, bytes, pods) of the DaemonSets that will run on a node of ours: those that tolerate its
-    taint and select nothing else."""
+    """(millicores, bytes, pods) that DaemonSets take on each of our nodes: those that tolerate our taint and
+    select every node."""
     cpu = memory = 0.0
     pods = 0
     for daemon_set in daemon_sets:
@@ -172,7 +177,7 @@ def daemon_overhead(daemon_sets: Collection[Json], pool: str) -> tuple[int, int,
         try:
             asked_cpu, asked_memory = requests({"spec": spec})
         except PodError:
-            continue  # the API server takes no pod of it either
+            continue  # the API server refuses its pods, too
         cpu, memory, pods = cpu + asked_cpu, memory + asked_memory, pods + 1
     return int(cpu), int(memory), pods
 

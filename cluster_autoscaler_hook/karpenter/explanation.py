@@ -1,6 +1,6 @@
-"""Why a plan is as it is: what each node holds, which pods force its class, what its loss would cost.
+"""Explains a plan: the pods of each node, which pods force its class, what is lost with the node.
 
-Pure: the command line reads the cluster and prints what is said here.
+Pure: the command line reads the cluster and prints the explanation.
 """
 
 from __future__ import annotations
@@ -13,17 +13,11 @@ from typing import Any
 from cluster_autoscaler_hook.catalogue import Catalogue
 from cluster_autoscaler_hook.karpenter.demand import in_zones, problem_of, unservable
 from cluster_autoscaler_hook.karpenter.first_choice import FirstChoice, first_choice
-from cluster_autoscaler_hook.karpenter.model import (
-    GATE,
-    INSTANCE_TYPE,
-    OPT_IN_LABEL,
-    Kind,
-    Offer,
-    Shortage,
-)
+from cluster_autoscaler_hook.karpenter.labels import GATE, INSTANCE_TYPE, OPT_IN_LABEL
+from cluster_autoscaler_hook.karpenter.model import Kind, Offer, Shortage
+from cluster_autoscaler_hook.karpenter.pending_pods import unknown_label_reason
 from cluster_autoscaler_hook.karpenter.plan import Solve
 from cluster_autoscaler_hook.karpenter.pods import Unmodelled, gates, is_daemon, is_finished, kind_of
-from cluster_autoscaler_hook.karpenter.triage import unknown_label
 
 __all__ = ["Demand", "ExplainedNode", "Explanation", "Rented", "demand_of", "explain", "rented_for"]
 
@@ -35,19 +29,19 @@ class Demand:
     """All pods that opted in, running or waiting."""
 
     counts: Mapping[Kind, int]
-    examples: Mapping[str, str]  # kind id -> one pod of it, and whose it is
-    running: int  # how many of them have a node
-    nodes: frozenset[str]  # those nodes
-    left: Mapping[str, int]  # why pods are not planned for -> how many
+    examples: Mapping[str, str]  # kind id -> one pod of it, namespace/name
+    running: int  # pods that have a node
+    nodes: frozenset[str]  # the nodes of these pods
+    left: Mapping[str, int]  # reason why pods are not planned for -> number of pods
 
 
 @dataclass(frozen=True)
 class Rented:
-    """What runs now for these pods: every node one of them is on, whole."""
+    """The nodes that run these pods now. A node counts in full even if it runs one of them."""
 
     nodes: int
     cost_per_hour: float
-    unpriced: tuple[str, ...] = ()  # nodes of classes the catalogue does not know
+    unpriced: tuple[str, ...] = ()  # nodes with a class that is not in the catalogue
 
 
 @dataclass(frozen=True)
@@ -55,11 +49,11 @@ class ExplainedNode:
     instance_class: str
     price_per_hour: float
     pods: Mapping[str, int]  # kind id -> pods
-    cpu_share: float  # of what pods can have
+    cpu_share: float  # share of what pods can use
     memory_share: float
-    # Without this kind a cheaper class would do, and which; empty: it takes all of them together.
+    # Kind id -> the cheaper class that would do without this kind. Empty: only all kinds together need it.
     forced_by: Mapping[str, str]
-    # Share of each kind's pods that would be lost with this node.
+    # Kind id -> share of its pods that run on this node.
     loses: Mapping[str, float]
 
 
@@ -70,25 +64,25 @@ class Explanation:
     nodes: tuple[ExplainedNode, ...]
     shortages: tuple[Shortage, ...]
     steps: tuple[str, ...]
-    # What Karpenter would rent for the same pods: an estimate of its first choice, before consolidation.
+    # An estimate of what Karpenter would rent first for the same pods, before it consolidates.
     karpenter_first_choice: FirstChoice
 
 
 def demand_of(
     pods: Collection[Json],
     namespaces: Mapping[str, str],
-    understood: Collection[str],
+    understood_labels: Collection[str],
     architectures: frozenset[str],
 ) -> Demand:
-    """`namespaces`: what each one's label says, for pods without a label of their own."""
+    """`namespaces`: the value of each opt-in label, for pods without a label of their own."""
     counts: Counter[Kind] = Counter()
     left: Counter[str] = Counter()
     examples: dict[str, str] = {}
     running, nodes = 0, set()
     for pod in pods:
         metadata = pod["metadata"]
-        says = (metadata.get("labels") or {}).get(OPT_IN_LABEL, namespaces.get(metadata["namespace"], ""))
-        opted_in = says in ("enforce", "shadow") or GATE in gates(pod)
+        opt_in = (metadata.get("labels") or {}).get(OPT_IN_LABEL, namespaces.get(metadata["namespace"], ""))
+        opted_in = opt_in in ("enforce", "shadow") or GATE in gates(pod)
         if not opted_in or is_finished(pod) or is_daemon(pod) or metadata.get("deletionTimestamp"):
             continue
         try:
@@ -96,7 +90,7 @@ def demand_of(
         except Unmodelled as error:
             left[str(error)] += 1
             continue
-        if reason := unknown_label(kind, understood):
+        if reason := unknown_label_reason(kind, understood_labels):
             left[reason] += 1
             continue
         counts[replace(kind, architectures=architectures)] += 1
@@ -122,11 +116,11 @@ def rented_for(demand: Demand, nodes: Collection[Json], catalogue: Catalogue) ->
 def explain(
     counts: Mapping[Kind, int], offered: Collection[Offer], solve: Solve, zones: Collection[str] = ()
 ) -> Explanation:
-    """The plan that these pods would get from an empty cluster."""
+    """The plan for these pods in an empty cluster."""
     offered = in_zones(offered, zones, counts)
     shortages = unservable(counts, offered)
-    hopeless = {shortage.kind for shortage in shortages}
-    servable = {kind: count for kind, count in counts.items() if kind.id not in hopeless}
+    unservable_kinds = {shortage.kind for shortage in shortages}
+    servable = {kind: count for kind, count in counts.items() if kind.id not in unservable_kinds}
     if not servable:
         return Explanation(0.0, 0.0, (), tuple(shortages), (), FirstChoice(0.0, {}))
     solution = solve(problem_of(servable, offered))

@@ -1,16 +1,16 @@
-"""What Karpenter's own provisioner would rent for the same pods: an estimate of its first choice.
+"""Estimates what Karpenter's own provisioner would rent first for the same pods.
 
-Before consolidation, which may replace it later, and as if it had one pool of the same classes. After
-Karpenter v1.14.1, pkg/controllers/provisioning/scheduling:
+This is its choice before consolidation, with one pool of the same classes. It follows Karpenter v1.14.1,
+pkg/controllers/provisioning/scheduling:
 
-- Pods are taken by CPU, then memory, largest first (queue.go, byCPUAndMemoryDescending).
+- Pods are sorted by CPU, then memory, largest first (queue.go, byCPUAndMemoryDescending).
 - A pod goes to the planned node with the fewest pods that can take it, else to a new one (scheduler.go, add).
-- A planned node has no class: it keeps every class that fits all its pods (nodeclaim.go, CanAdd), so it
-  grows until the largest is full. That is why Karpenter rents few, large nodes.
-- In the end each is launched as the cheapest class left: so do its KWOK provider and on-demand capacity.
+- A planned node keeps every class that fits all its pods (nodeclaim.go, CanAdd), so it grows until the
+  largest class is full. That is why Karpenter rents few, large nodes.
+- At the end each node is launched with the cheapest class left, as for on-demand capacity.
 
 Not modelled: weights and limits of pools, preferences, spread, minValues, spot; and kube-scheduler, which
-does not follow this packing: pods that then fit nowhere get further nodes (README.md has figures).
+does not follow this packing: pods that then fit nowhere get further nodes.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class _PlannedNode:
     cpu_millicores: int = 0
     memory_bytes: int = 0
     pods: int = 0
-    apart: set[str] = field(default_factory=set)
+    exclusive: set[str] = field(default_factory=set)
 
     def add(self, kind: Kind) -> bool:
-        """Whether some class can hold the pod, too; if so it is added."""
-        if not self.apart.isdisjoint(kind.apart):
+        """Add the pod if some class can still hold all; return whether it was added."""
+        if not self.exclusive.isdisjoint(kind.exclusive):
             return False
         cpu, memory = self.cpu_millicores + kind.cpu_millicores, self.memory_bytes + kind.memory_bytes
         options = [
@@ -54,17 +54,17 @@ class _PlannedNode:
         if options:
             self.options, self.cpu_millicores, self.memory_bytes = options, cpu, memory
             self.pods += 1
-            self.apart.update(kind.apart)
+            self.exclusive.update(kind.exclusive)
         return bool(options)
 
 
 def first_choice(counts: Mapping[Kind, int], offered: Collection[Offer]) -> FirstChoice:
-    """For `counts` pods of each kind; those that no class can hold get nothing."""
+    """Rent for `counts` pods of each kind. Pods that no class can hold get no node."""
     nodes: list[_PlannedNode] = []
     for kind in sorted(counts, key=lambda kind: (-kind.cpu_millicores, -kind.memory_bytes, kind.id)):
         refused: set[int] = set()  # a node that refused one pod of a kind refuses all
         for _ in range(counts[kind]):
-            # In place, as there: of nodes with as many pods, the one that came first the last time.
+            # A stable sort in place, as Karpenter does: ties keep their order from the last time.
             nodes.sort(key=lambda node: node.pods)
             for node in nodes:
                 if id(node) not in refused:

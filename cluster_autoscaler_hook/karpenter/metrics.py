@@ -1,4 +1,4 @@
-"""What the hook shows to Prometheus."""
+"""The hook's metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -13,36 +13,42 @@ class HookMetrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.writes = Counter(
-            "surgekit_nodes_writes",
+            "surgekit_node_planner_writes",
             "Objects written, by kind and result",
             ["kind", "result"],
             registry=self.registry,
         )
         self.refusals = Counter(
-            "surgekit_nodes_refusals", "Claims whose class could not be had", registry=self.registry
+            "surgekit_node_planner_refusals",
+            "Claims with a class that could not be rented",
+            registry=self.registry,
         )
         self.plan_seconds = Histogram(
-            "surgekit_nodes_plan_seconds", "Time to make a plan", registry=self.registry
+            "surgekit_node_planner_plan_seconds", "Time to make a plan", registry=self.registry
         )
         self.waiting = Gauge(
-            "surgekit_nodes_waiting_pods", "Pods that opted in and wait for a node", registry=self.registry
+            "surgekit_node_planner_waiting_pods",
+            "Pods that opted in and wait for a node",
+            registry=self.registry,
         )
         self.left = Gauge(
-            "surgekit_nodes_left_pods",
+            "surgekit_node_planner_left_pods",
             "Pods that opted in, have no node and are left to Karpenter's pools",
             registry=self.registry,
         )
-        self._nodes = Gauge("surgekit_nodes_planned", "Nodes of the last plan", registry=self.registry)
+        self._nodes = Gauge("surgekit_node_planner_planned", "Nodes of the last plan", registry=self.registry)
         self._cost = Gauge(
-            "surgekit_nodes_plan_cost_per_hour", "Price of the last plan", registry=self.registry
+            "surgekit_node_planner_plan_cost_per_hour", "Price of the last plan", registry=self.registry
         )
         self._bound = Gauge(
-            "surgekit_nodes_plan_lower_bound_per_hour",
-            "What no plan could have cost less than",
+            "surgekit_node_planner_plan_lower_bound_per_hour",
+            "Lower bound of the last plan's price",
             registry=self.registry,
         )
         self._short = Gauge(
-            "surgekit_nodes_short_pods", "Pods the last plan could not serve", registry=self.registry
+            "surgekit_node_planner_short_pods",
+            "Pods that the last plan does not serve",
+            registry=self.registry,
         )
 
     def planned(self, plan: Plan) -> None:

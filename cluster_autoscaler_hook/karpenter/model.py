@@ -1,4 +1,4 @@
-"""What the hook knows of the cluster and what it wants of it. Plain values, units in the names."""
+"""What the hook reads from the cluster, and what it plans. Plain values, units in the names."""
 
 from __future__ import annotations
 
@@ -9,53 +9,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from cluster_autoscaler_hook.karpenter.labels import ARCHITECTURE, INSTANCE_TYPE, ZONE
+
 __all__ = [
-    "ARCHITECTURE",
-    "CAPACITY_TYPE",
-    "CLAIM_LABEL",
-    "GATE",
-    "HOSTNAME",
-    "INSTANCE_TYPE",
     "MIB",
-    "NODE_POOL",
-    "OPERATING_SYSTEM",
-    "OPT_IN_LABEL",
-    "PLANNED_ANNOTATION",
-    "POOL_LABEL",
-    "ZONE",
     "Claim",
     "ClusterNode",
     "ClusterView",
-    "Group",
     "Kind",
+    "Market",
     "Offer",
     "PendingPod",
     "Plan",
     "PlannedNode",
+    "PodGroup",
     "Requirement",
     "Room",
     "Shortage",
     "WaitingPod",
 ]
 
-# On our claims and nodes, as label and as taint; pods that opted in tolerate the taint.
-POOL_LABEL = "surgekit.dev/pool"
-# The scheduling gate of pods that opted in: taken off once a pod's node is there.
-GATE = "surgekit.dev/nodes"
-# On pods and namespaces: enforce or shadow.
-OPT_IN_LABEL = "surgekit.dev/nodes"
-CLAIM_LABEL = "surgekit.dev/claim"
-# Which kinds of pods, and how many of each, a claim was made for.
-PLANNED_ANNOTATION = "surgekit.dev/planned"
-INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-HOSTNAME = "kubernetes.io/hostname"
-OPERATING_SYSTEM = "kubernetes.io/os"
-ARCHITECTURE = "kubernetes.io/arch"
-ZONE = "topology.kubernetes.io/zone"
-CAPACITY_TYPE = "karpenter.sh/capacity-type"
-NODE_POOL = "karpenter.sh/nodepool"  # no node of ours has it
 MIB = 1 << 20
-# A whole number as Gt and Lt compare it (64 bits); what a tenant writes may be anything.
+# A whole number as Gt and Lt compare it (64 bits); a tenant may write anything.
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
@@ -83,7 +58,7 @@ class Requirement:
         raise ValueError(f"operator {self.operator!r} is not modelled")
 
     def _compares(self, value: str | None) -> bool:
-        """As kube-scheduler: a label that is missing or no whole number is neither more nor less."""
+        """As in kube-scheduler, a label that is missing or not a whole number is neither greater nor less."""
         if value is None or len(self.values) != 1:
             return False
         (bound,) = self.values
@@ -94,32 +69,32 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Kind:
-    """Pods that are alike to a planner: same requests, same constraints."""
+    """Pods that look the same to the planner: equal requests, equal constraints."""
 
     cpu_millicores: int
     memory_bytes: int
-    # Any of these must hold, each with all its requirements; one empty term means anywhere.
+    # Node selector terms: one of them must hold, with all its requirements. An empty term always holds.
     terms: tuple[tuple[Requirement, ...], ...] = ((),)
-    # Two pods that share one of these cannot share a node (anti-affinity to their own kind, a host port).
-    apart: tuple[str, ...] = ()
-    # What it may run on if it names no architecture; none: any. Not part of what tells kinds apart.
+    # Two pods that have one of these tokens in common cannot share a node: anti-affinity, a host port.
+    exclusive: tuple[str, ...] = ()
+    # Where it may run if it names no architecture; empty: anywhere. Does not make a kind a different one.
     architectures: frozenset[str] = field(default=frozenset(), compare=False)
 
     @cached_property
     def id(self) -> str:
-        """The same in every process: claims name their kinds by it."""
+        """The same in every process, since claims refer to their kinds by it."""
         terms = [[[r.key, r.operator, list(r.values)] for r in term] for term in self.terms]
-        text = json.dumps([self.cpu_millicores, self.memory_bytes, terms, list(self.apart)])
+        text = json.dumps([self.cpu_millicores, self.memory_bytes, terms, list(self.exclusive)])
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """The labels that its terms ask about."""
+        """The node labels that its terms refer to."""
         return frozenset(requirement.key for term in self.terms for requirement in term)
 
     def allows(self, labels: Mapping[str, str]) -> bool:
         if self.architectures and ARCHITECTURE not in self.keys:
-            architecture = labels.get(ARCHITECTURE)  # None: a class that the catalogue has lost since
+            architecture = labels.get(ARCHITECTURE)  # None: a class that is no longer in the catalogue
             if architecture is not None and architecture not in self.architectures:
                 return False
         return any(all(requirement.holds(labels) for requirement in term) for term in self.terms)
@@ -130,22 +105,22 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class PendingPod:
-    """A pod without a node, as it was read: triage.py says what becomes of it."""
+    """A pod without a node, as it was read; pending_pods.py decides what happens to it."""
 
     uid: str
     namespace: str
     name: str
     kind: Kind | None
     unmodelled: str = ""  # why there is no kind
-    opt_in: str = ""  # enforce, shadow or anything else: of the pod's label, else of its namespace's
+    opt_in: str = ""  # the value of its own label, else of its namespace's: enforce, shadow or anything else
     gates: tuple[str, ...] = ()
-    unschedulable: bool = False  # the scheduler has tried it in vain
+    unschedulable: bool = False  # kube-scheduler tried it and found no node
     nominated: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingPod:
-    """A pod to plan for: behind our gate or, in mode shadow, tried by the scheduler in vain."""
+    """A pod to plan for: behind our gate or, in mode shadow, found unschedulable by kube-scheduler."""
 
     uid: str
     namespace: str
@@ -153,12 +128,12 @@ class WaitingPod:
     kind: Kind
     nominated: str = ""
     gated: bool = True
-    released: bool = False  # by us, and the watch has not told of it yet
+    released: bool = False  # we removed its gate, and the watch has not shown it yet
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Pods that something holds for, the reason, and one of them by name."""
+class PodGroup:
+    """Pods with the same reason, and one of them by name."""
 
     reason: str
     pods: int
@@ -167,7 +142,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A class that can be rented, in one zone or in any, with what pods can have of a node of it."""
+    """An instance class that can be rented, in one zone or in any, with what pods can use of such a node."""
 
     name: str
     cpu_millicores: int
@@ -182,13 +157,22 @@ class Offer:
 
     @property
     def zone(self) -> str:
-        """Empty: the provider chooses."""
+        """Empty if the provider chooses."""
         return self.labels.get(ZONE, "")
 
 
 @dataclass(frozen=True, slots=True)
+class Market:
+    """The classes that can be rented."""
+
+    known: Mapping[str, Offer]  # every class in the catalogue, by name
+    # Those that are not left out at the moment; None while the catalogue cannot be read.
+    available: tuple[Offer, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
-    """A NodeClaim of ours as the API server has it."""
+    """One of our NodeClaims, as the API server has it."""
 
     name: str
     instance_class: str
@@ -196,12 +180,12 @@ class Claim:
     created: float  # Unix time
     provider_id: str = ""
     launched: bool = False
-    failure: str = ""  # why it is not launched, if the provider said so
+    failure: str = ""  # why it did not launch, as the provider reports
     deleting: bool = False
-    # What its pods ask for together: its room, should the catalogue have lost its class.
+    # The sum of its pods' requests. Used as its room when its class is no longer in the catalogue.
     requested_cpu_millicores: int = 0
     requested_memory_bytes: int = 0
-    zone: str = ""  # empty: the provider chooses
+    zone: str = ""  # empty if the provider chooses
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,30 +197,30 @@ class ClusterNode:
     cpu_millicores: int
     memory_bytes: int
     pods: int
-    ready: bool = False  # registered by Karpenter, and no taint but ours keeps pods off
+    ready: bool = False  # registered by Karpenter, and only our own taint keeps pods off
     do_not_disrupt: bool = False
     deleting: bool = False
-    # What is bound to it, or was released and will be.
+    # Pods that are bound to it, or were released to it and will be.
     used_cpu_millicores: int = 0
     used_memory_bytes: int = 0
     used_pods: int = 0
-    workload_pods: int = 0  # those that no DaemonSet owns
+    workload_pods: int = 0  # without those of DaemonSets
     bound: Mapping[str, int] = field(default_factory=dict)  # kind id -> pods
-    apart: frozenset[str] = frozenset()  # of the pods on it
+    exclusive: frozenset[str] = frozenset()  # tokens of the pods on it
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """Everything a decision rests on, taken at one moment."""
+    """The input of one decision, taken at one moment."""
 
     pending: tuple[PendingPod, ...] = ()
     claims: tuple[Claim, ...] = ()
     nodes: Mapping[str, ClusterNode] = field(default_factory=dict)  # ours, by name
-    architectures: frozenset[str] = frozenset()  # what pods that name none may run on
-    # What triage makes of the pending pods.
+    architectures: frozenset[str] = frozenset()  # for pods that name none
+    # The pending pods as pending_pods.classify sorts them.
     waiting: tuple[WaitingPod, ...] = ()
-    held: tuple[Group, ...] = ()  # behind our gate, and not to be planned for yet
-    left: tuple[Group, ...] = ()  # opted in, and served by others
+    held: tuple[PodGroup, ...] = ()  # behind our gate and another one: not planned for yet
+    left_to_karpenter: tuple[PodGroup, ...] = ()  # opted in, but not planned for
 
     def node_of(self, claim: Claim) -> ClusterNode | None:
         if not claim.provider_id:
@@ -246,16 +230,16 @@ class ClusterView:
 
 @dataclass
 class Room:
-    """What is free on one node of ours, rented or on its way. Changed while it is filled."""
+    """Free space on one of our nodes, running or still being prepared. Changes while pods are placed."""
 
     claim: Claim
     labels: Mapping[str, str]
     cpu_millicores: int
     memory_bytes: int
     pods: int
-    kinds: dict[str, int]  # what is there already
-    apart: set[str] = field(default_factory=set)  # of what is there already
-    node: str = ""  # empty while it is on its way
+    kinds: dict[str, int]  # pods already there, by kind id
+    exclusive: set[str] = field(default_factory=set)  # tokens of the pods already there
+    node: str = ""  # empty until the node has registered
 
     def takes(self, kind: Kind) -> bool:
         return bool(
@@ -263,8 +247,8 @@ class Room:
             and kind.memory_bytes <= self.memory_bytes
             and self.pods >= 1
             and kind.allows(self.labels)
-            and self.apart.isdisjoint(kind.apart)
-            # Which zone the provider chose is known when the node is there.
+            and self.exclusive.isdisjoint(kind.exclusive)
+            # The zone that the provider chose is known once the node has registered.
             and (self.node or ZONE in self.labels or ZONE not in kind.keys)
         )
 
@@ -272,7 +256,7 @@ class Room:
         self.cpu_millicores -= kind.cpu_millicores
         self.memory_bytes -= kind.memory_bytes
         self.pods -= 1
-        self.apart.update(kind.apart)
+        self.exclusive.update(kind.exclusive)
         self.kinds[kind.id] = self.kinds.get(kind.id, 0) + 1
 
 
@@ -282,12 +266,12 @@ class PlannedNode:
     instance_class: str
     price_per_hour: float
     pods: Mapping[str, int]  # kind id -> pods
-    zone: str = ""  # empty: the provider chooses
+    zone: str = ""  # empty if the provider chooses
 
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """Pods that wait and that this plan does not serve, and why."""
+    """Waiting pods that the plan does not serve, and why."""
 
     kind: str
     pods: int
@@ -296,7 +280,7 @@ class Shortage:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to rent for the pods that fit nowhere, and what that costs. No nodes: nothing to do."""
+    """The nodes to rent for pods that fit nowhere, and their price. Without nodes there is nothing to do."""
 
     id: str = ""
     nodes: tuple[PlannedNode, ...] = ()

@@ -1,10 +1,10 @@
-"""The NodePlan object: the last plan, why it is so, what it costs. Also the note a restart goes on from."""
+"""The NodePlan object: the last plan, its reasons and its price. A restarted hook continues from it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,11 +13,10 @@ from cluster_autoscaler_hook.karpenter.model import (
     Offer,
     Plan,
     PlannedNode,
-    Shortage,
     WaitingPod,
 )
+from cluster_autoscaler_hook.karpenter.pending_pods import group_by_reason
 from cluster_autoscaler_hook.karpenter.settings import Settings
-from cluster_autoscaler_hook.karpenter.triage import grouped
 from surgekit.kube.api_path import Resource
 from surgekit.process.modes import Mode
 
@@ -25,25 +24,26 @@ __all__ = [
     "NODE_PLANS",
     "PATH",
     "Phase",
-    "intended",
+    "Report",
     "live_fields",
     "new_object",
     "plan_fields",
     "time_text",
-    "unavailable_of",
+    "unavailable_classes",
+    "unfinished_nodes",
 ]
 
 NODE_PLANS = Resource("surgekit.dev/v1alpha1", "nodeplans")
 PATH = NODE_PLANS.path()
 Json = dict[str, Any]
-_REASONS = 20  # of a solver that tells more, the first
-_KINDS = 100  # tenants can make up any number
+_MAX_REASONS = 20
+_MAX_KINDS = 100  # tenants can make up any number
 
 
 class Phase:
-    """How far the plan is."""
+    """How far the plan has been carried out."""
 
-    LAUNCHING = "Launching"  # written down, claims not all made yet: a restart goes on with it
+    LAUNCHING = "Launching"  # not all claims are created yet; a restarted hook continues here
     LAUNCHED = "Launched"
     SHADOW = "Shadow"
     IDLE = "Idle"
@@ -59,7 +59,7 @@ def new_object(settings: Settings) -> Json:
 
 
 def plan_fields(plan: Plan, phase: str, waiting: Iterable[WaitingPod]) -> Json:
-    """What was decided: stays until the next plan."""
+    """The part of the status that describes the last plan; it stays until the next one."""
     names = {pod.kind.id: f"{pod.namespace}/{pod.name}" for pod in waiting}
     pods: Counter[str] = Counter()
     for node in plan.nodes:
@@ -88,69 +88,74 @@ def plan_fields(plan: Plan, phase: str, waiting: Iterable[WaitingPod]) -> Json:
                 "planned": pods[kind.id],
                 "example": names.get(kind.id, ""),
             }
-            for kind in sorted(plan.kinds.values(), key=lambda kind: (-pods[kind.id], kind.id))[:_KINDS]
+            for kind in sorted(plan.kinds.values(), key=lambda kind: (-pods[kind.id], kind.id))[:_MAX_KINDS]
         ],
-        "shortages": [{"kind": s.kind, "pods": s.pods, "reason": s.reason} for s in plan.shortages[:_KINDS]],
-        "reasons": list(plan.reasons[:_REASONS]),
+        "shortages": [
+            {"kind": s.kind, "pods": s.pods, "reason": s.reason} for s in plan.shortages[:_MAX_KINDS]
+        ],
+        "reasons": list(plan.reasons[:_MAX_REASONS]),
     }
 
 
-def live_fields(
-    view: ClusterView,
-    placed: Collection[str],
-    shortages: Collection[Shortage],
-    known: Mapping[str, Offer],
-    understood: Collection[str],
-    unavailable: Mapping[str, float],
-    settings: Settings,
-    currency: str,
-    blind: str,
-    trouble: str,
-    now: float,
-) -> Json:
-    """What holds now. `placed`: uids of the pods that a node of ours takes. `shortages`: of the last plan.
-    `unavailable`: until when (Unix time) classes are left out. `blind`: why nothing can be planned at all.
-    `trouble`: why there is no last plan."""
+@dataclass(frozen=True)
+class Report:
+    """What the hook knows after one step."""
+
+    view: ClusterView
+    placed: Collection[str] = ()  # uids of the pods for which there is room on our nodes
+    last_plan: Plan = Plan()  # noqa: RUF009  # frozen
+    known: Mapping[str, Offer] = field(default_factory=dict)  # the catalogue's classes, by name
+    understood_labels: Collection[str] = ()
+    unavailable: Mapping[str, float] = field(default_factory=dict)  # class -> left out until (Unix time)
+    currency: str = ""
+    catalogue_error: str = ""  # nothing can be planned at all
+    plan_error: str = ""  # why the last plan failed
+
+
+def live_fields(report: Report, settings: Settings, now: float) -> Json:
+    """The part of the status that describes the present."""
+    view, known = report.view, report.known
     running = [known[c.instance_class] for c in view.claims if c.instance_class in known and not c.deleting]
-    short = {shortage.kind: shortage.reason for shortage in shortages}
-    shadow = settings.mode is not Mode.ENFORCE
+    shortage_of = {shortage.kind: shortage.reason for shortage in report.last_plan.shortages}
+    enforce = settings.mode is Mode.ENFORCE
 
     def reason(pod: WaitingPod) -> str:
-        if pod.uid in placed:
-            return "its node is on its way"
-        return short.get(pod.kind.id) or ("planned for; others serve it" if shadow else "the next plan")
+        if pod.uid in report.placed:
+            return "its node is being prepared"
+        next_step = "the next plan" if enforce else "planned for; others serve it"
+        return shortage_of.get(pod.kind.id) or next_step
 
-    waiting = (*grouped((pod, reason(pod)) for pod in view.waiting), *view.held)
+    waiting = (*group_by_reason((pod, reason(pod)) for pod in view.waiting), *view.held)
     return {
         "mode": str(settings.mode),
-        "gating": not shadow and not blind,
-        "understoodLabels": sorted(understood),
-        "currency": currency,
+        "gating": enforce and not report.catalogue_error,
+        "understoodLabels": sorted(report.understood_labels),
+        "currency": report.currency,
         "runningCostPerHour": round(sum(offer.price_per_hour for offer in running), 6),
         "runningNodes": len(running),
         "waitingPods": sum(group.pods for group in waiting),
         "waiting": [asdict(group) for group in waiting],
-        "leftPods": sum(group.pods for group in view.left),
-        "left": [asdict(group) for group in view.left],
+        "leftPods": sum(group.pods for group in view.left_to_karpenter),
+        "left": [asdict(group) for group in view.left_to_karpenter],
         "unavailable": [
-            {"instanceClass": name, "until": time_text(until)} for name, until in sorted(unavailable.items())
+            {"instanceClass": name, "until": time_text(until)}
+            for name, until in sorted(report.unavailable.items())
         ],
         "observedTime": time_text(now),
-        "conditions": [_condition(view, placed, short, blind or trouble, now)],
+        "conditions": [_condition(report, shortage_of, now)],
     }
 
 
-def _condition(
-    view: ClusterView, placed: Collection[str], short: Mapping[str, str], trouble: str, now: float
-) -> Json:
-    unserved = [p for p in view.waiting if p.uid not in placed and p.kind.id in short]
-    if trouble:
-        status, reason, message = "False", "Trouble", trouble
+def _condition(report: Report, shortage_of: Mapping[str, str], now: float) -> Json:
+    waiting = report.view.waiting
+    unserved = [p for p in waiting if p.uid not in report.placed and p.kind.id in shortage_of]
+    if error := report.catalogue_error or report.plan_error:
+        status, reason, message = "False", "PlanFailed", error
     elif unserved:
         status, reason = "False", "Shortage"
-        message = f"{len(unserved)} pods not served: {short[unserved[0].kind.id]}"
-    elif view.waiting:
-        status, reason, message = "True", "Planned", f"{len(view.waiting)} pods wait for their nodes"
+        message = f"{len(unserved)} pods not served: {shortage_of[unserved[0].kind.id]}"
+    elif waiting:
+        status, reason, message = "True", "Planned", f"{len(waiting)} pods wait for their nodes"
     else:
         status, reason, message = "True", "NothingToDo", ""
     return {
@@ -162,8 +167,8 @@ def _condition(
     }
 
 
-def intended(obj: Json) -> tuple[PlannedNode, ...]:
-    """The nodes of a plan that was being carried out when the object was written; else none."""
+def unfinished_nodes(obj: Json) -> tuple[PlannedNode, ...]:
+    """The nodes of a plan whose claims were being created when the object was written; else none."""
     status = obj.get("status") or {}
     if status.get("phase") != Phase.LAUNCHING:
         return ()
@@ -182,8 +187,8 @@ def intended(obj: Json) -> tuple[PlannedNode, ...]:
         return ()
 
 
-def unavailable_of(obj: Json, now: float) -> dict[str, float]:
-    """Classes that could not be had, and until when they are left out: an ICE outlives our restart."""
+def unavailable_classes(obj: Json, now: float) -> dict[str, float]:
+    """Classes that could not be rented, and until when they are left out: longer than a restart takes."""
     found = {}
     for entry in (obj.get("status") or {}).get("unavailable") or ():
         try:

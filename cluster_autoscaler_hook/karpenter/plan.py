@@ -1,7 +1,7 @@
-"""What to rent: the pods that neither running nodes nor those on their way can take, planned by FCMA.
+"""What to rent: FCMA's plan for the pods that fit neither running nodes nor those being prepared.
 
-Level-based: a plan follows from what the API server has, so a controller that starts in the middle of
-one goes on where the last stopped. Claims say what they are for; what they are for is not planned twice.
+Level-based: a plan follows from what the API server has, so a hook that starts in the middle of a plan
+continues it. Each claim records the pods it is for; these pods are not planned for twice.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cluster_autoscaler_hook.karpenter.demand import in_zones, problem_of, unservable
+from cluster_autoscaler_hook.karpenter.labels import INSTANCE_TYPE, POOL_LABEL, ZONE
 from cluster_autoscaler_hook.karpenter.model import (
-    INSTANCE_TYPE,
-    POOL_LABEL,
-    ZONE,
     ClusterView,
     Kind,
+    Market,
     Offer,
     Plan,
     PlannedNode,
@@ -36,7 +35,7 @@ Solve = Callable[[Problem], Solution]
 
 
 def rooms_of(view: ClusterView, offered: Mapping[str, Offer], pool: str) -> list[Room]:
-    """What is free on our nodes: as they report it, or as their class has it while they are on their way."""
+    """Free space on our nodes: as they report it, or as their class has it until they register."""
     rooms = []
     for claim in view.claims:
         node = view.node_of(claim)
@@ -51,7 +50,7 @@ def rooms_of(view: ClusterView, offered: Mapping[str, Offer], pool: str) -> list
                     node.memory_bytes - node.used_memory_bytes,
                     node.pods - node.used_pods,
                     dict(node.bound),
-                    set(node.apart),
+                    set(node.exclusive),
                     node.name,
                 )
             )
@@ -60,7 +59,7 @@ def rooms_of(view: ClusterView, offered: Mapping[str, Offer], pool: str) -> list
         if offer := offered.get(claim.instance_class):
             labels = {**offer.labels, **zone}
             rooms.append(Room(claim, labels, offer.cpu_millicores, offer.memory_bytes, offer.pods, {}))
-        else:  # the catalogue has lost the class since: room for what it was made for, and no more
+        else:  # the class is no longer in the catalogue: room for the pods it was made for, and no more
             labels = {POOL_LABEL: pool, INSTANCE_TYPE: claim.instance_class, **zone}
             cpu, memory = claim.requested_cpu_millicores, claim.requested_memory_bytes
             rooms.append(Room(claim, labels, cpu, memory, sum(claim.planned.values()), {}))
@@ -68,9 +67,10 @@ def rooms_of(view: ClusterView, offered: Mapping[str, Offer], pool: str) -> list
 
 
 def unplaced(waiting: Collection[WaitingPod], rooms: list[Room]) -> tuple[Counter[Kind], dict[str, str]]:
-    """The pods the rooms cannot take, by kind; and which claim each of the others will go to, by uid.
+    """Count the pods that fit in no room, by kind; map every other pod (uid) to its claim.
 
-    First where they are nominated, then what a claim was made for, then whatever fits, large pods first.
+    Pods go first where they are nominated, then to a claim that was made for their kind, then wherever they
+    fit, large pods first.
     """
     by_kind: dict[Kind, list[WaitingPod]] = {}
     for pod in sorted(waiting, key=lambda pod: pod.uid):
@@ -101,26 +101,19 @@ def unplaced(waiting: Collection[WaitingPod], rooms: list[Room]) -> tuple[Counte
     return Counter({kind: len(pods) for kind, pods in left.items() if pods}), placed
 
 
-def make_plan(
-    view: ClusterView,
-    offered: Collection[Offer],
-    settings: Settings,
-    solve: Solve,
-    all_offered: Mapping[str, Offer] | None = None,
-) -> Plan:
-    """The nodes to rent now. `offered` is without the classes that could not be had lately; `all_offered`,
-    with them, says what claims already made will have."""
-    known = all_offered or {offer.name: offer for offer in offered}
+def make_plan(view: ClusterView, market: Market, settings: Settings, solve: Solve) -> Plan:
+    """The nodes to rent now."""
+    known = market.known
     counts, _ = unplaced(view.waiting, rooms_of(view, known, settings.pool))
     kinds = {kind.id: kind for kind in counts}
     if not counts:
-        return Plan(reasons=("every waiting pod fits nodes that run or are on their way",))
-    offered = in_zones(offered, settings.zones, counts)
+        return Plan(reasons=("every waiting pod fits nodes that run or are being prepared",))
+    offered = in_zones(market.available or (), settings.zones, counts)
     shortages = unservable(counts, offered)
-    hopeless = {shortage.kind for shortage in shortages}
-    servable = {kind: count for kind, count in counts.items() if kind.id not in hopeless}
+    unservable_kinds = {shortage.kind for shortage in shortages}
+    servable = {kind: count for kind, count in counts.items() if kind.id not in unservable_kinds}
     if not servable:
-        return Plan(kinds=kinds, shortages=tuple(shortages), reasons=("no class can serve what waits",))
+        return Plan(kinds=kinds, shortages=tuple(shortages), reasons=("no class can serve the waiting pods",))
     problem = problem_of(servable, offered)
     solution = solve(problem)
     by_name = {offer.name: offer for offer in offered}
@@ -146,14 +139,14 @@ def make_plan(
 
 
 def resume(
-    intended: Collection[PlannedNode], view: ClusterView, known: Mapping[str, Offer], pool: str
+    unfinished: Collection[PlannedNode], view: ClusterView, known: Mapping[str, Offer], pool: str
 ) -> Plan:
-    """What is left to do of a plan that was written down and not carried out to its end.
+    """The rest of a plan whose claims were not all created.
 
-    Only if all that is missing of it is still needed; else nothing, and a new plan is made.
+    Empty if a missing node is no longer needed; then a new plan is made.
     """
     there = {claim.name for claim in view.claims}
-    missing = tuple(node for node in intended if node.claim not in there)
+    missing = tuple(node for node in unfinished if node.claim not in there)
     counts, _ = unplaced(view.waiting, rooms_of(view, known, pool))
     kinds = {kind.id: kind for kind in counts}
     needed = Counter({kind.id: count for kind, count in counts.items()})
@@ -170,7 +163,7 @@ def resume(
 
 
 def _size(kind: Kind) -> tuple[float, str]:
-    """Cores and GiB weigh alike, as near as the price table's machines have them (2 to 8 GiB a CPU)."""
+    """One CPU counts as much as 4 GiB: the machines of the price table have 2 to 8 GiB a CPU."""
     return max(kind.cpu_millicores / 1000, kind.memory_bytes / (4 << 30)), kind.id
 
 
@@ -183,7 +176,7 @@ class _Totals(NamedTuple):
 def _within_limits(
     wanted: list[PlannedNode], view: ClusterView, known: Mapping[str, Offer], settings: Settings
 ) -> tuple[list[PlannedNode], list[Shortage]]:
-    """As many of the wanted nodes as the limits allow, those that serve most pods for their price first."""
+    """The wanted nodes that the limits allow. Nodes that serve most pods for their price come first."""
     running = [known[c.instance_class] for c in view.claims if c.instance_class in known]
     total = _Totals(
         len(view.claims),
@@ -209,7 +202,7 @@ def _within_limits(
 
 
 def _limit_passed(total: _Totals, settings: Settings) -> str:
-    slack = 1 + 1e-9  # a limit that is met exactly is met
+    slack = 1 + 1e-9  # a total equal to the limit is allowed
     if total.nodes > settings.max_nodes:
         return f"max_nodes is {settings.max_nodes}"
     if total.cpu > settings.max_cpu * slack:
@@ -220,7 +213,7 @@ def _limit_passed(total: _Totals, settings: Settings) -> str:
 
 
 def _id(nodes: list[PlannedNode], view: ClusterView) -> str:
-    """Of the content, the pods it is for and what there is: the same plan made twice is the same claims."""
+    """A hash of the nodes, the waiting pods and the existing claims: the same plan gives the same claims."""
     content = [[n.instance_class, n.zone, sorted(n.pods.items())] for n in nodes]
     there = sorted(claim.name for claim in view.claims)
     text = json.dumps([content, sorted(pod.uid for pod in view.waiting), there])

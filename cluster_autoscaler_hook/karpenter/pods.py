@@ -1,5 +1,5 @@
-"""What a pod asks for, as a kind. A constraint we do not model is a reason to leave a pod alone, never one to
-ignore."""
+"""Reads what a pod asks for, as a kind. A pod with a constraint that we do not model is left alone; the
+constraint is never ignored."""
 
 from __future__ import annotations
 
@@ -8,12 +8,8 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any
 
-from cluster_autoscaler_hook.karpenter.model import (
-    HOSTNAME,
-    POOL_LABEL,
-    Kind,
-    Requirement,
-)
+from cluster_autoscaler_hook.karpenter.labels import HOSTNAME, POOL_LABEL
+from cluster_autoscaler_hook.karpenter.model import Kind, Requirement
 from surgekit.kube.pods import PodError, requests
 
 __all__ = [
@@ -34,7 +30,7 @@ _MODELLED_RESOURCES = frozenset({"cpu", "memory"})
 
 
 class Unmodelled(ValueError):
-    """A pod with a wish that FCMA's problem has no word for; the message says which."""
+    """A pod with a constraint that FCMA's problem cannot express; the message names it."""
 
 
 def is_daemon(pod: Json) -> bool:
@@ -47,7 +43,7 @@ def is_finished(pod: Json) -> bool:
 
 
 def is_unschedulable(pod: Json) -> bool:
-    """Tried by the scheduler, and found no node: before that it may fit one that runs."""
+    """Whether kube-scheduler tried it and found no node. Before that, it may fit a running node."""
     return any(
         c.get("type") == "PodScheduled" and c.get("status") == "False" and c.get("reason") == "Unschedulable"
         for c in (pod.get("status") or {}).get("conditions") or ()
@@ -59,7 +55,7 @@ def gates(pod: Json) -> tuple[str, ...]:
 
 
 def tolerates(pod: Json, pool: str) -> bool:
-    """Whether the taint of our nodes lets it in."""
+    """Whether it tolerates the taint of our nodes."""
     return any(_tolerates(t, pool) for t in (pod.get("spec") or {}).get("tolerations") or ())
 
 
@@ -70,8 +66,8 @@ def kind_of(pod: Json) -> Kind:
         cpu_millicores, memory_bytes = requests(pod)
     except PodError as error:
         raise Unmodelled(str(error)) from error
-    # As the scheduler rounds: a fraction of a millicore or byte takes a whole one.
-    return Kind(ceil(round(cpu_millicores, 6)), ceil(memory_bytes), _terms(spec), _apart(pod, spec))
+    # kube-scheduler rounds up: a fraction of a millicore or byte takes a whole one.
+    return Kind(ceil(round(cpu_millicores, 6)), ceil(memory_bytes), _terms(spec), _exclusive(pod, spec))
 
 
 def _check(spec: Json) -> None:
@@ -121,7 +117,7 @@ def _terms(spec: Json) -> tuple[tuple[Requirement, ...], ...]:
     return tuple(sorted(terms, key=repr))
 
 
-def _apart(pod: Json, spec: Json) -> tuple[str, ...]:
+def _exclusive(pod: Json, spec: Json) -> tuple[str, ...]:
     found = {
         f"port {p.get('protocol', 'TCP')}/{p['hostPort']}"
         for c in spec.get("containers") or ()

@@ -1,187 +1,46 @@
-"""What is read of the cluster: five watches, and the view a decision rests on."""
+"""The hook's watches, and the view of the cluster that decisions are based on."""
 
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from cluster_autoscaler_hook.karpenter import claims as claim_objects
 from cluster_autoscaler_hook.karpenter.demand import architectures, daemon_overhead
-from cluster_autoscaler_hook.karpenter.model import (
-    ARCHITECTURE,
-    GATE,
-    INSTANCE_TYPE,
-    OPT_IN_LABEL,
-    POOL_LABEL,
-    Claim,
-    ClusterNode,
-    ClusterView,
-    Kind,
-    PendingPod,
-)
-from cluster_autoscaler_hook.karpenter.pods import (
-    Unmodelled,
-    gates,
-    is_daemon,
-    is_finished,
-    is_unschedulable,
-    kind_of,
-    tolerates,
-)
+from cluster_autoscaler_hook.karpenter.labels import ARCHITECTURE, OPT_IN_LABEL, POOL_LABEL
+from cluster_autoscaler_hook.karpenter.model import Claim, ClusterNode, ClusterView
+from cluster_autoscaler_hook.karpenter.records import PodRecord, pending, read_node, read_pod, with_pods
 from cluster_autoscaler_hook.karpenter.settings import Settings
-from surgekit.kube.checked import checked
 from surgekit.kube.client import Kube
-from surgekit.kube.pods import PodError, requests
-from surgekit.kube.quantity import QuantityError, parse
 from surgekit.kube.table import Seen, Table, Unreadable
 from surgekit.kube.watch import Watch
 from surgekit.process.modes import Mode
 
-__all__ = ["ClusterSource", "PodRecord", "pending", "read_node", "read_pod"]
+__all__ = ["ClusterSource"]
 
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class PodRecord:
-    """What is kept of a pod: it takes room on a node, or it has none."""
-
-    uid: str
-    namespace: str
-    name: str
-    node: str
-    cpu_millicores: int
-    memory_bytes: int
-    daemon: bool
-    kind: Kind | None
-    unmodelled: str = ""  # why there is no kind
-    opt_in: str | None = None  # of its own label; None: its namespace decides
-    gates: tuple[str, ...] = ()
-    unschedulable: bool = False
-    nominated: str = ""
-    leaving: bool = False
-
-    @property
-    def place(self) -> str:
-        """Where it takes room: its node, or the one it was released for and is not bound to yet."""
-        return self.node or ("" if self.gates or self.unschedulable else self.nominated)
-
-
-@checked
-def read_pod(obj: Json, pool: str) -> PodRecord | None:
-    """None: it takes no room and needs none, or it waits for the nodes of another pool."""
-    metadata, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
-    node = spec.get("nodeName") or ""
-    behind, welcome = gates(obj), tolerates(obj, pool)
-    if is_finished(obj) or (not node and not welcome and _waits_elsewhere(spec)):
-        return None
-    kind, unmodelled = None, ""
-    if welcome or not node:  # else it is not on a node of ours
-        try:
-            kind = kind_of(obj)
-            if GATE in behind and not welcome:
-                kind, unmodelled = None, f"no toleration for the taint {POOL_LABEL}={pool}"
-        except Unmodelled as error:
-            unmodelled = str(error)
-        except (LookupError, TypeError, AttributeError, ValueError) as error:
-            unmodelled = f"it cannot be read: {type(error).__name__}"
-    try:
-        cpu, memory = requests(obj)
-    except PodError:
-        cpu = memory = 0.0
-    return PodRecord(
-        metadata["uid"],
-        metadata["namespace"],
-        metadata["name"],
-        node,
-        round(cpu),
-        round(memory),
-        is_daemon(obj),
-        kind,
-        unmodelled,
-        (metadata.get("labels") or {}).get(OPT_IN_LABEL),
-        behind,
-        is_unschedulable(obj),
-        status.get("nominatedNodeName") or "",
-        bool(metadata.get("deletionTimestamp")),
-    )
-
-
-def _waits_elsewhere(spec: Json) -> bool:
-    return any(t.get("key") == POOL_LABEL and t.get("value") for t in spec.get("tolerations") or ())
-
-
-def pending(pods: list[PodRecord], namespaces: dict[str, str]) -> tuple[PendingPod, ...]:
-    """The pods without a node; `namespaces` has what each namespace's label says."""
-    return tuple(
-        PendingPod(
-            p.uid,
-            p.namespace,
-            p.name,
-            p.kind,
-            p.unmodelled,
-            namespaces.get(p.namespace, "") if p.opt_in is None else p.opt_in,
-            p.gates,
-            p.unschedulable,
-            p.nominated,
-        )
-        for p in pods
-        if not (p.node or p.leaving or p.daemon)
-    )
-
-
-@checked
-def read_node(obj: Json) -> ClusterNode:
-    metadata, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
-    labels = metadata.get("labels") or {}
-    amounts = status.get("allocatable") or {}
-    kept_off = any(
-        t.get("key") != POOL_LABEL and t.get("effect") in ("NoSchedule", "NoExecute")
-        for t in spec.get("taints") or ()
-    )
-    return ClusterNode(
-        name=metadata["name"],
-        provider_id=spec.get("providerID") or "",
-        instance_class=labels.get(INSTANCE_TYPE, ""),
-        labels=labels,
-        cpu_millicores=int(_amount(amounts, "cpu") * 1000 + 1e-6),
-        memory_bytes=int(_amount(amounts, "memory")),
-        pods=int(_amount(amounts, "pods")),
-        ready=labels.get("karpenter.sh/registered") == "true" and not kept_off,
-        do_not_disrupt=(metadata.get("annotations") or {}).get("karpenter.sh/do-not-disrupt") == "true",
-        deleting=bool(metadata.get("deletionTimestamp")),
-    )
-
-
-def _amount(amounts: Json, name: str) -> float:
-    try:
-        return parse(amounts.get(name, 0))
-    except QuantityError:
-        return 0.0
-
-
 class ClusterSource:
-    """Watches pods, namespaces, nodes, our claims and DaemonSets (in mode off: pods, whose gates go off);
-    `changed` is called after each batch of news."""
+    """Watches pods, namespaces, nodes, our claims and DaemonSets; in mode off only pods, to remove their
+    gates. Calls `changed` after each batch of changes."""
 
     def __init__(self, kube: Kube, settings: Settings, changed: Callable[[], None]) -> None:
         self._lock = threading.Lock()
         self._settings, self._changed = settings, changed
         self._pool = pool = settings.pool
         self._pods: dict[str, PodRecord] = {}
-        self._namespaces: dict[str, tuple[str, str]] = {}  # uid -> name, what its label says
+        self._namespaces: dict[str, tuple[str, str]] = {}  # uid -> name, value of the opt-in label
         self._nodes: dict[str, ClusterNode] = {}
-        self._other_nodes: dict[str, dict[str, str]] = {}  # uid -> its label of the architecture
+        self._other_nodes: dict[str, dict[str, str]] = {}  # uid -> its architecture label
         self._claims: dict[str, Claim] = {}
         self._daemon_sets: dict[str, Json] = {}
         self._refused: list[Claim] = []
-        self.known_claims: set[str] = set()  # every name the watch has told of
-        self.unreadable = Unreadable(kube, "nodes")
+        self.known_claims: set[str] = set()  # every name that the watch has shown
+        self.unreadable = Unreadable(kube, "node_planner")
         self._our_nodes = _Rows(self, self._put_node, self._nodes)
-        self._our_claims = _Rows(self, self._put_claim, self._claims, self._gone_claim)
+        self._our_claims = _Rows(self, self._put_claim, self._claims, self._drop_claim)
         ours = {"labelSelector": f"{POOL_LABEL}={pool}"}
         self._watches = {"pods": Watch(kube, "/api/v1/pods", _Rows(self, self._put_pod, self._pods))}
         if settings.mode is Mode.OFF:
@@ -212,7 +71,7 @@ class ClusterSource:
             watch.stop()
 
     def ages_s(self, now_s: float) -> dict[str, float]:
-        """Infinite where a node or a claim of ours was never read: what it holds would be rented again."""
+        """Infinite if one of our nodes or claims was never read: its pods would be rented for again."""
         unknown = {"nodes": self._our_nodes.unknown, "claims": self._our_claims.unknown}
         return {
             name: float("inf") if unknown.get(name) else watch.age_s(now_s)
@@ -224,7 +83,7 @@ class ClusterSource:
             return daemon_overhead(list(self._daemon_sets.values()), self._pool)
 
     def refused(self) -> list[Claim]:
-        """Claims that went away before they were launched, since last asked."""
+        """Claims that were deleted before they launched, since the last call."""
         with self._lock:
             refused, self._refused = self._refused, []
         return refused
@@ -238,11 +97,11 @@ class ClusterSource:
         return ClusterView(
             pending(pods, namespaces),
             claims,
-            _with_pods(nodes, pods),
+            with_pods(nodes, pods),
             architectures(all_labels, self._settings),
         )
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         self._changed()
 
     @property
@@ -258,8 +117,8 @@ class ClusterSource:
 
     def _put_namespace(self, obj: Json) -> None:
         metadata = obj["metadata"]
-        says = (metadata.get("labels") or {}).get(OPT_IN_LABEL, "")
-        self._namespaces[metadata["uid"]] = (metadata["name"], str(says))
+        opt_in = (metadata.get("labels") or {}).get(OPT_IN_LABEL, "")
+        self._namespaces[metadata["uid"]] = (metadata["name"], str(opt_in))
 
     def _put_other_node(self, obj: Json) -> None:
         labels = obj["metadata"].get("labels") or {}
@@ -276,53 +135,32 @@ class ClusterSource:
         self.known_claims.add(claim.name)
         self._claims[uid] = claim
 
-    def _gone_claim(self, uid: str) -> None:
+    def _drop_claim(self, uid: str) -> None:
         before = self._claims.pop(uid, None)
         if before and not before.launched and not before.deleting:
             self._refused.append(before)
 
     def _put_daemon_set(self, obj: Json) -> None:
-        daemon_overhead([obj], self._pool)  # raises where `overhead` would
+        daemon_overhead([obj], self._pool)  # raise here, not in `overhead`
         self._daemon_sets[obj["metadata"]["uid"]] = obj
 
 
-def _with_pods(nodes: dict[str, ClusterNode], pods: list[PodRecord]) -> dict[str, ClusterNode]:
-    """Our nodes by name, with what is bound to each."""
-    by_name = {node.name: node for node in nodes.values()}
-    bound: dict[str, list[PodRecord]] = {name: [] for name in by_name}
-    for pod in pods:
-        if pod.place in bound:
-            bound[pod.place].append(pod)
-    return {
-        name: replace(
-            node,
-            used_cpu_millicores=sum(p.cpu_millicores for p in bound[name]),
-            used_memory_bytes=sum(p.memory_bytes for p in bound[name]),
-            used_pods=len(bound[name]),
-            workload_pods=sum(not p.daemon for p in bound[name]),
-            bound=dict(Counter(p.kind.id for p in bound[name] if p.kind)),
-            apart=frozenset(token for p in bound[name] if p.kind for token in p.kind.apart),
-        )
-        for name, node in by_name.items()
-    }
-
-
 class _Rows(Table[Json]):
-    """One watch's consumer: keeps one of the source's tables, by uid."""
+    """The consumer of one watch. Keeps one of the source's tables, by uid."""
 
     def __init__(
         self,
         source: ClusterSource,
         put: Callable[[Json], None],
         table: dict[str, Any],
-        gone: Callable[[str], None] | None = None,
+        drop: Callable[[str], None] | None = None,
     ) -> None:
         super().__init__(source.unreadable)
         self._source, self._put, self._table = source, put, table
-        self._gone = gone or self._drop
-        self.unknown: set[str] = set()  # uids of those that are there and were never read
+        self._drop_row = drop or self._pop
+        self.unknown: set[str] = set()  # uids of objects that exist and could never be read
 
-    def _drop(self, uid: str) -> None:
+    def _pop(self, uid: str) -> None:
         self._table.pop(uid, None)
 
     def read(self, obj: Json) -> Json:
@@ -330,14 +168,14 @@ class _Rows(Table[Json]):
 
     def listed(self, there: Sequence[Seen], arrival_s: float) -> None:
         super().listed(there, arrival_s)
-        self._source.tell()
+        self._source.notify()
 
     def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
         uids = {obj.uid for obj in there}
         with self._source.lock:
             self.unknown &= uids
             for uid in set(self._table) - uids:
-                self._gone(uid)
+                self._drop_row(uid)
 
     def put(self, obj: Seen, says: Json, arrival_s: float) -> None:  # noqa: ARG002
         with self._source.lock:
@@ -347,7 +185,7 @@ class _Rows(Table[Json]):
     def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
         with self._source.lock:
             self.unknown.discard(obj.uid)
-            self._gone(obj.uid)
+            self._drop_row(obj.uid)
 
     def cannot_read(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
         with self._source.lock:
@@ -356,4 +194,4 @@ class _Rows(Table[Json]):
 
     def apply(self, kind: str, obj: Json, arrival_s: float) -> None:
         super().apply(kind, obj, arrival_s)
-        self._source.tell()
+        self._source.notify()

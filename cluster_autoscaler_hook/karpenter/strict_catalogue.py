@@ -1,4 +1,4 @@
-"""The catalogue as a file that may change under us: read again when it did, refused where it is faulty."""
+"""The catalogue file, read again when it changes. A faulty file is an error, even after a good one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHIPPED = Path(__file__).parent.parent / "data" / "aws_eu_west_1.csv"
 
 
 class StrictCatalogue:
-    """`live`: nodes are rented at these prices, so a sample will not do."""
+    """`live`: nodes are rented at these prices, so a sample is refused."""
 
     def __init__(self, path: Path | None, live: bool = False) -> None:
         self._path, self._live = path or SHIPPED, live
@@ -21,8 +21,8 @@ class StrictCatalogue:
         self._catalogue: Catalogue | None = None
 
     def read(self) -> tuple[Catalogue, str]:
-        """The catalogue and a digest of it. A file that cannot be used is an error, though an earlier
-        content could be: prices nobody stands for any more must not rent nodes."""
+        """The catalogue and its digest. Raise CatalogueError if the file is faulty now: prices that were
+        withdrawn must not rent nodes."""
         try:
             digest = hashlib.sha256(self._path.read_bytes()).hexdigest()[:16]
         except OSError as error:
@@ -32,6 +32,6 @@ class StrictCatalogue:
             self._catalogue, self._digest = read(self._path), digest
         if self._live and self._catalogue.sample:
             raise CatalogueError(
-                f"{self._path}: sample prices rent nothing; put yours in and take `sample: true` away"
+                f"{self._path}: sample prices rent nothing; put in your own and remove `sample: true`"
             )
         return self._catalogue, digest

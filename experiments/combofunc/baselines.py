@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from cluster_model.stock_scheduler import PodKinds, ScoredNodes, place
 from experiments.combofunc.model import (
     Action,
     Container,
@@ -19,10 +22,18 @@ from experiments.combofunc.model import (
     Scaler,
     State,
 )
-from experiments.combofunc.stock_scheduler import fits, place, taken
 from experiments.combofunc.workload import Size
 
-__all__ = ["Autopilot", "Delayed", "RandomFit", "Stock", "Wanted", "Window", "deleted_first"]
+__all__ = [
+    "Autopilot",
+    "Delayed",
+    "RandomFit",
+    "Stock",
+    "Wanted",
+    "Window",
+    "deleted_first",
+    "placed_by_scheduler",
+]
 
 
 class Stock:
@@ -40,7 +51,7 @@ class Stock:
 
     def _nodes(self, state: State, count: int) -> list[str]:
         siblings = Counter(c.node for c in state.containers)
-        return place(state.nodes, self._size, count, siblings, self._draw)
+        return placed_by_scheduler(state.nodes, self._size, count, siblings, self._draw)
 
 
 class RandomFit(Stock):
@@ -49,11 +60,11 @@ class RandomFit(Stock):
     def _nodes(self, state: State, count: int) -> list[str]:
         by_name, placed = {node.name: node for node in state.nodes}, list[str]()
         for _ in range(count):
-            possible = [name for name, node in by_name.items() if fits(node, self._size)]
+            possible = [name for name, node in by_name.items() if node.fits(self._size)]
             if not possible:
                 break
             name = self._draw.choice(possible)
-            by_name[name] = taken(by_name[name], self._size)
+            by_name[name] = by_name[name].with_pod(self._size)
             placed.append(name)
         return placed
 
@@ -94,7 +105,7 @@ class Autopilot:
         siblings = Counter(c.node for c in wanted.kept)
         nodes = [_resized(node, wanted.kept, wanted.size) for node in state.nodes]
         missing = wanted.replicas - len(wanted.kept)
-        placed = place(nodes, wanted.size, missing, siblings, self._draw)
+        placed = placed_by_scheduler(nodes, wanted.size, missing, siblings, self._draw)
         return Decision([*actions, *(Create(node, wanted.size) for node in placed)])
 
     def _size(self, nodes: Sequence[NodeView], kept: Sequence[Container], target: int) -> Size:
@@ -136,6 +147,20 @@ class Delayed:
     def decide(self, state: State, target: int) -> Decision:
         highest, lower_at_s = self._window.highest(state.now_s, target)
         return replace(self._scaler.decide(state, highest), again_at_s=lower_at_s)
+
+
+def placed_by_scheduler(
+    nodes: Sequence[NodeView], size: Size, count: int, siblings: Mapping[str, int], draw: random.Random
+) -> list[str]:
+    """The nodes on which kube-scheduler puts `count` pods, one after the other; fewer when no more fit."""
+    allocatable = np.array([[node.cpu_millicores, node.memory_bytes] for node in nodes], dtype=np.int64)
+    free = np.array(
+        [[node.cpu_free_millicores, node.memory_free_bytes, node.pods_free] for node in nodes], dtype=np.int64
+    )
+    there = np.array([[siblings.get(node.name, 0) for node in nodes]], dtype=np.int64)
+    kinds = PodKinds.of([[size.cpu_millicores, size.memory_bytes, 1]])
+    scored = ScoredNodes(kinds, allocatable, free, there)
+    return [nodes[at].name for _, at in place(scored, [0] * count, draw)]
 
 
 def deleted_first(containers: Sequence[Container]) -> list[Container]:

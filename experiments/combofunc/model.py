@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from experiments.combofunc.workload import Size
@@ -23,6 +23,23 @@ class NodeView:
     creating: int  # pods being created there now
     tau_create_s: float  # as of the last creation that was seen there
     tau_resize_s: float
+
+    def fits(self, size: Size) -> bool:
+        return (
+            self.cpu_free_millicores >= size.cpu_millicores
+            and self.memory_free_bytes >= size.memory_bytes
+            and self.pods_free >= 1
+        )
+
+    def with_pod(self, size: Size) -> NodeView:
+        """The node with one more such pod, which is being created."""
+        return replace(
+            self,
+            cpu_free_millicores=self.cpu_free_millicores - size.cpu_millicores,
+            memory_free_bytes=self.memory_free_bytes - size.memory_bytes,
+            pods_free=self.pods_free - 1,
+            creating=self.creating + 1,
+        )
 
 
 @dataclass(frozen=True)

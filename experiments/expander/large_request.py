@@ -22,7 +22,7 @@ from uuid import UUID
 import grpc
 import orjson
 
-from cluster_autoscaler_hook.expander import wire
+from cluster_autoscaler_hook.expander import expander_pb2
 from surgekit.tls import mutual_tls
 from surgekit.tls.files import ensure
 
@@ -46,29 +46,28 @@ def large_request(
     """As many pods, each with names of its own, as fit when every group lists all of them."""
     count = total_bytes // groups // (pod_bytes + 4)
     pods = [_pod(i, i % kinds, pod_bytes) for i in range(count)]
-    request = wire.BestOptionsRequest()
+    request = expander_pb2.BestOptionsRequest()
     for group in range(groups):
         cpus = 4 * (1 + group % 8)
         request.options.add(nodeGroupId=f"group-{group}", nodeCount=count // cpus + 1).podBytes.extend(pods)
-        node = wire.Node()
+        node = expander_pb2.Node()
         price = f"{0.05 * cpus + 0.001 * group:.3f}"
         node.metadata.labels.add(key="surgekit.dev/price-per-hour", value=price)
         _fill(node.status.allocatable, cpu=str(cpus), memory=f"{4 * cpus}Gi", pods="110")
         request.nodeBytesMap.add(key=f"group-{group}", value=node.SerializeToString())
-    body: bytes = request.SerializeToString()
-    return body
+    return request.SerializeToString()
 
 
 def _pod(number: int, kind: int, size: int) -> bytes:
     """A replica of deployment `kind`: name, uid and the token's volume differ, as the API server has them."""
     app = f"app-{kind}"
-    metadata = wire.Pod()
+    metadata = expander_pb2.Pod()
     metadata.metadata.namespace = "default"
     for key, value in (("app", app), ("pod-template-hash", f"{kind:010d}")):
         metadata.metadata.labels.add(key=key, value=value)
     names = _field(1, f"{app}-{number:05d}".encode()) + _field(5, str(UUID(int=number + 1)).encode())
     token = f"kube-api-access-{number:05d}".encode()
-    own = wire.Pod()
+    own = expander_pb2.Pod()
     container = own.spec.containers.add()
     _fill(container.resources.requests, cpu=f"{100 + 50 * kind}m", memory=f"{128 * (kind + 1)}Mi")
     mount = _field(9, _field(1, token) + _field(3, b"/var/run/secrets"))
@@ -163,7 +162,7 @@ def _serving(
         options = [("grpc.max_send_message_length", -1)]
         with grpc.secure_channel(f"localhost:{ports['port']}", credentials, options) as channel:
             yield (
-                channel.unary_unary(f"/{wire.SERVICE}/{wire.METHOD}"),
+                channel.unary_unary("/grpcplugin.Expander/BestOptions"),
                 lambda: _explained(ports["explain_port"], directory),
             )
     finally:

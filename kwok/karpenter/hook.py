@@ -17,7 +17,7 @@ from kwok.ports import answers_ready
 
 __all__ = ["HOOK", "install_hook", "start_hook", "wait_until_gating"]
 
-HOOK = "nodes"
+HOOK = "node-planner"
 
 
 def install_hook(lab: Lab) -> None:
@@ -44,9 +44,9 @@ def start_hook(
     lab.start(
         name,
         [
-            sys.executable, "-m", "surgekit", "serve", "nodes",
+            sys.executable, "-m", "surgekit", "serve", "node-planner",
             "--settings", file,
-            "--kubeconfig", lab.account_kubeconfig(NAMESPACE, "surgekit-nodes"),
+            "--kubeconfig", lab.account_kubeconfig(NAMESPACE, "surgekit-node-planner"),
         ],
         ready=(lambda: answers_ready(port)) if ready else None,
         port=port,

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from cluster_autoscaler_hook.karpenter import nodeplan
-from cluster_autoscaler_hook.karpenter.demand import architectures, daemon_overhead, offers, understood
+from cluster_autoscaler_hook.karpenter.demand import architectures, daemon_overhead, offers, understood_labels
 from cluster_autoscaler_hook.karpenter.explanation import Demand, Explanation, demand_of, explain, rented_for
-from cluster_autoscaler_hook.karpenter.model import OPT_IN_LABEL
+from cluster_autoscaler_hook.karpenter.labels import OPT_IN_LABEL
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
 from cluster_autoscaler_hook.solver.solve import Variant, solve
@@ -35,7 +35,7 @@ def explain_nodes(kube: Kube, settings: Settings, json_file: Path | None) -> Non
             n["metadata"]["name"]: (n["metadata"].get("labels") or {}).get(OPT_IN_LABEL, "")
             for n in namespaces
         },
-        understood(catalogue, settings),
+        understood_labels(catalogue, settings),
         architectures([n["metadata"].get("labels") or {} for n in nodes], settings),
     )
     offered = offers(catalogue, settings, overhead=daemon_overhead(daemon_sets, settings.pool))

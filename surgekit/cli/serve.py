@@ -81,7 +81,7 @@ def expander(
 
 
 @app.command()
-def nodes(settings: SettingsFile = None, kubeconfig: Kubeconfig = None) -> None:
+def node_planner(settings: SettingsFile = None, kubeconfig: Kubeconfig = None) -> None:
     """Plan nodes for pods that opted in and rent them through Karpenter (FCMA)."""
     from cluster_autoscaler_hook.karpenter.controller import run
     from cluster_autoscaler_hook.karpenter.settings import Settings

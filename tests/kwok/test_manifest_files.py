@@ -79,12 +79,16 @@ PARTS = {
     "extender": ("base/extender", "scheduler_extender"),
     "probe": ("base/probe", "node_speed_probe"),
     "expander": ("expander", "cluster_autoscaler_hook/expander"),
-    "nodes": ("karpenter", "cluster_autoscaler_hook/karpenter"),
+    "node-planner": ("karpenter", "cluster_autoscaler_hook/karpenter"),
     "kneescale": ("kneescale", "hpa_replacement"),
     "combofunc": ("combofunc", "combofunc"),
     "adapter": ("adapter", "hpa_replacement/adapter"),
 }
 MONITORING = MANIFESTS / "overlays" / "monitoring"
+
+
+def _prefix(part: str) -> str:
+    return f"surgekit_{part.replace('-', '_')}_"
 
 
 def _asked() -> dict[str, set[str]]:
@@ -95,8 +99,9 @@ def _asked() -> dict[str, set[str]]:
     expressions += [rule["expr"] for group in rules["spec"]["groups"] for rule in group["rules"]]
     asked: dict[str, set[str]] = {}
     for metric in re.findall(r"surgekit_\w+", " ".join(expressions)):
-        part, name = re.sub(r"_(bucket|total|count|sum)$", "", metric).split("_", 2)[1:]
-        asked.setdefault(part, set()).add(name)
+        name = re.sub(r"_(bucket|total|count|sum)$", "", metric)
+        part = next(part for part in PARTS if name.startswith(_prefix(part)))
+        asked.setdefault(part, set()).add(name.removeprefix(_prefix(part)))
     return asked
 
 
@@ -109,8 +114,8 @@ def test_dashboard_and_alerts_ask_for_metrics_that_exist(part: str) -> None:
     sources += (ROOT / "surgekit" / "process" / "controller.py").read_text()
     for name in asked[part]:
         # The probe and the shell put the prefix in front of their metrics' names by code.
-        found = re.search(rf'"(surgekit_{part}_|{{prefix}}_)?{name}(_total)?"', sources)
-        assert found, f"surgekit_{part}_{name} is not among the metrics of {PARTS[part][1]}"
+        found = re.search(rf'"({_prefix(part)}|{{prefix}}_)?{name}(_total)?"', sources)
+        assert found, f"{_prefix(part)}{name} is not among the metrics of {PARTS[part][1]}"
 
 
 @pytest.mark.parametrize("part", sorted(PARTS))

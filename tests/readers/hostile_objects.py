@@ -88,7 +88,7 @@ def pod(name: str = "good", node: str = "n1", **spec: Any) -> Json:
             "nodeName": node,
             "nodeSelector": {"surgekit.dev/pool": "fcma"},
             "tolerations": [{"key": "surgekit.dev/pool", "operator": "Exists", "effect": "NoSchedule"}],
-            "schedulingGates": [{"name": "surgekit.dev/nodes"}] if not node else [],
+            "schedulingGates": [{"name": "surgekit.dev/node-plan"}] if not node else [],
             "initContainers": [{"name": "i", "image": "i:1", "resources": {"requests": dict(_AMOUNTS)}}],
             "containers": [
                 {

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cluster_autoscaler_hook.expander import wire
+from cluster_autoscaler_hook.expander import expander_pb2
 from cluster_autoscaler_hook.expander.decision import PlanFailed
 from cluster_autoscaler_hook.expander.decode import decode, first_look
 from cluster_autoscaler_hook.expander.model import Demand, Kind, Offer, Option, Price, Template
@@ -24,7 +24,7 @@ def decoded(body: bytes) -> Offer:
 
 def old_fields(body: bytes, keep_new: bool = False) -> bytes:
     """As 1.33 would have sent it, or 1.34 (both field sets)."""
-    message = wire.BestOptionsRequest.FromString(body)
+    message = expander_pb2.BestOptionsRequest.FromString(body)
     for option in message.options:
         option.pod.extend(option.podBytes)
         if not keep_new:
@@ -32,41 +32,38 @@ def old_fields(body: bytes, keep_new: bool = False) -> bytes:
     message.nodeMap.extend(message.nodeBytesMap)
     if not keep_new:
         message.ClearField("nodeBytesMap")
-    encoded: bytes = message.SerializeToString()
-    return encoded
+    return message.SerializeToString()
 
 
 def pod(cpu: str = "1", memory: str = "1Gi", name: str = "") -> bytes:
-    message = wire.Pod()
+    message = expander_pb2.Pod()
     _request(message.spec.containers.add().resources.requests, cpu=cpu, memory=memory)
-    encoded: bytes = message.SerializeToString()
+    encoded = message.SerializeToString()
     # ObjectMeta.name, which our messages do not know.
     metadata = b"\x0a" + bytes([len(name)]) + name.encode()
     return encoded + b"\x0a" + bytes([len(metadata)]) + metadata if name else encoded
 
 
 def node(cpu: str = "4", memory: str = "16Gi", pods: str = "110", **labels: str) -> bytes:
-    message = wire.Node()
+    message = expander_pb2.Node()
     _request(message.status.allocatable, cpu=cpu, memory=memory, pods=pods)
     _request(message.status.capacity, cpu=cpu, memory=memory, pods=pods)
     for key, value in labels.items():
         message.metadata.labels.add(key=key.replace("__", "/").replace("_", "-"), value=value)
-    encoded: bytes = message.SerializeToString()
-    return encoded
+    return message.SerializeToString()
 
 
 def request(options: Mapping[str, tuple[int, Sequence[bytes]]], nodes: Mapping[str, bytes]) -> bytes:
-    message = wire.BestOptionsRequest()
+    message = expander_pb2.BestOptionsRequest()
     for group, (count, pods) in options.items():
         message.options.add(nodeGroupId=group, nodeCount=count).podBytes.extend(pods)
     for group, body in nodes.items():
         message.nodeBytesMap.add(key=group, value=body)
-    encoded: bytes = message.SerializeToString()
-    return encoded
+    return message.SerializeToString()
 
 
 def chosen(answer: bytes) -> list[str]:
-    return [option.nodeGroupId for option in wire.BestOptionsResponse.FromString(answer).options]
+    return [option.nodeGroupId for option in expander_pb2.BestOptionsResponse.FromString(answer).options]
 
 
 def template(group: str, cpus: float = 4, gib: float = 16, pods: int = 110) -> Template:

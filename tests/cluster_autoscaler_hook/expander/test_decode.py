@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_autoscaler_hook.expander import decode as module
-from cluster_autoscaler_hook.expander import wire
+from cluster_autoscaler_hook.expander import expander_pb2
 from cluster_autoscaler_hook.expander.decode import DecodeTimeout, RequestError, decode, first_look
 from cluster_autoscaler_hook.expander.model import Demand
 from cluster_autoscaler_hook.expander.pod_demand import demand
@@ -92,7 +92,7 @@ def test_a_pod_is_parsed_once_however_often_it_is_repeated(monkeypatch: pytest.M
     pods += [pod("2", "1Gi", f"api-{i}") for i in range(50)]
     parsed: list[bytes] = []
     read: list[object] = []
-    real_demand, real_pod = demand, wire.Pod
+    real_demand, real_pod = demand, expander_pb2.Pod
 
     class CountingPod:
         @staticmethod
@@ -100,11 +100,11 @@ def test_a_pod_is_parsed_once_however_often_it_is_repeated(monkeypatch: pytest.M
             parsed.append(body)
             return real_pod.FromString(body)
 
-    def counting_demand(of_pod: object) -> Demand:
+    def counting_demand(of_pod: expander_pb2.Pod) -> Demand:
         read.append(of_pod)
         return real_demand(of_pod)
 
-    monkeypatch.setattr(wire, "Pod", CountingPod)
+    monkeypatch.setattr(expander_pb2, "Pod", CountingPod)
     monkeypatch.setattr(module, "demand", counting_demand)
     groups = [f"group-{i}" for i in range(30)]
     found = decoded(request(dict.fromkeys(groups, (7, pods)), {g: node() for g in groups}))
@@ -119,9 +119,12 @@ def test_pods_in_any_order_and_place_are_counted(orders: list[list[int]], pods_f
     pods = [pod(f"{1 + i // 2}", "1Gi", f"web-{i}") for i in range(6)]
     body = b""
     for number, order in enumerate(orders):
-        head, tail = wire.Option(nodeGroupId=f"g{number}"), wire.Option(podBytes=[pods[i] for i in order])
+        head, tail = (
+            expander_pb2.Option(nodeGroupId=f"g{number}"),
+            expander_pb2.Option(podBytes=[pods[i] for i in order]),
+        )
         parts = [head.SerializeToString(), tail.SerializeToString()]
-        option = b"".join(reversed(parts) if pods_first else parts) + wire.Option(
+        option = b"".join(reversed(parts) if pods_first else parts) + expander_pb2.Option(
             nodeCount=number
         ).SerializeToString() * (number % 2)
         body += request({}, {f"g{number}": node()}) + _length_delimited(1, option)
@@ -155,7 +158,7 @@ def test_the_largest_request_is_like_real_ones() -> None:
 def test_replicas_with_token_volumes_and_anti_affinity_are_one_kind() -> None:
     """Their specs differ in the volume's name; what repels its own kind is told by labels too."""
     pods = [pod(name=f"a-{i}") + b"\x12\x17\x0a\x15kube-api-access-%05d" % i for i in range(20)]
-    message = wire.Pod.FromString(pods[0])
+    message = expander_pb2.Pod.FromString(pods[0])
     message.spec.affinity.podAntiAffinity.required.add(topologyKey="kubernetes.io/hostname")
     repelled = message.spec.affinity.podAntiAffinity.required[0].labelSelector.matchLabels
     repelled.add(key="app", value="one")

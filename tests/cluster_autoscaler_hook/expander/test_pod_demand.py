@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cluster_autoscaler_hook.expander import wire
+from cluster_autoscaler_hook.expander import expander_pb2
 from cluster_autoscaler_hook.expander.model import Demand
 from cluster_autoscaler_hook.expander.pod_demand import demand
 
@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 def make(*containers: dict[str, str], init: tuple[dict[str, str], ...] = (), **spec: dict[str, str]) -> Any:
     """A container's requests; `restart` is its restartPolicy."""
-    pod = wire.Pod()
+    pod = expander_pb2.Pod()
     for field, of in ((pod.spec.containers, containers), (pod.spec.initContainers, init)):
         for requests in of:
             container = field.add(restartPolicy=requests.get("restart", ""))

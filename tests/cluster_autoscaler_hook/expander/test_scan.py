@@ -10,7 +10,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_autoscaler_hook.expander import wire
+from cluster_autoscaler_hook.expander import expander_pb2
 from cluster_autoscaler_hook.expander.scan import MalformedMessage, fields
 
 # Numbers that no message of ours knows: protobuf then hands them over as they are.
@@ -41,7 +41,9 @@ def _encoded(number: int, kind: int, value: int | bytes) -> bytes:
 @given(_FIELDS)
 def test_as_protobuf_finds_them(written: list[tuple[int, int, int | bytes]]) -> None:
     body = b"".join(_encoded(*field) for field in written)
-    unknown: Any = UnknownFieldSet(wire.Option.FromString(body))  # the stubs forget that it is a sequence
+    unknown: Any = UnknownFieldSet(
+        expander_pb2.Option.FromString(body)
+    )  # the stubs forget that it is a sequence
     theirs = list(unknown)
     found = list(fields(b"before" + body, 6, 6 + len(body)))
     bodies = [(b"before" + body)[start:end] for number, _, start, end in found if number]
@@ -53,7 +55,7 @@ def test_as_protobuf_finds_them(written: list[tuple[int, int, int | bytes]]) -> 
 @given(st.binary(max_size=40))
 def test_what_is_accepted_by_protobuf_is_by_us(body: bytes) -> None:
     try:
-        wire.Option.FromString(body)
+        expander_pb2.Option.FromString(body)
     except DecodeError:
         return
     try:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from cluster_autoscaler_hook.karpenter.model import (
+from cluster_autoscaler_hook.karpenter.labels import (
     ARCHITECTURE,
     CAPACITY_TYPE,
     GATE,
     INSTANCE_TYPE,
     POOL_LABEL,
-    Kind,
-    Offer,
-    PendingPod,
-    WaitingPod,
 )
+from cluster_autoscaler_hook.karpenter.model import Kind, Market, Offer, PendingPod, WaitingPod
 from cluster_autoscaler_hook.solver import first_fit
 from cluster_autoscaler_hook.solver.deadline import Deadline
 from cluster_autoscaler_hook.solver.model import Problem, Solution
@@ -45,6 +43,15 @@ def offer(name: str, cpus: float, gib: float, price: float, pods: int = 110, arc
 
 OFFERS = (offer("small", 2, 4, 0.1), offer("medium", 4, 8, 0.19), offer("fat", 4, 32, 0.3))
 KNOWN = {o.name: o for o in OFFERS}
+
+
+def market(*offered: Offer, left_out: Sequence[str] = ()) -> Market:
+    return Market(
+        {offer.name: offer for offer in offered}, tuple(o for o in offered if o.name not in left_out)
+    )
+
+
+MARKET = market(*OFFERS)
 
 
 def waiting(kind: Kind, count: int, prefix: str = "pod") -> tuple[WaitingPod, ...]:

@@ -27,7 +27,7 @@ def test_pods_that_keep_coming_do_not_put_it_off_for_ever() -> None:
 def test_the_same_question_is_not_answered_twice_at_once() -> None:
     batch = Batch(SETTINGS)
     batch.due_in_s(frozenset("a"), "w", 0.0)
-    batch.answered(frozenset("a"), "w", 1.0)
+    batch.planned(frozenset("a"), "w", 1.0)
     assert batch.due_in_s(frozenset("a"), "w", 1.1) == 9.9
     assert batch.due_in_s(frozenset("a"), "prices changed", 1.2) == 0.0
     assert batch.due_in_s(frozenset("ab"), "w", 2.0) == 1.0

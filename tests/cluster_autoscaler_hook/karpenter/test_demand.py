@@ -12,10 +12,11 @@ from cluster_autoscaler_hook.karpenter.demand import (
     daemon_overhead,
     offers,
     problem_of,
-    understood,
+    understood_labels,
     unservable,
 )
-from cluster_autoscaler_hook.karpenter.model import ARCHITECTURE, INSTANCE_TYPE, MIB, ZONE, Kind, Requirement
+from cluster_autoscaler_hook.karpenter.labels import ARCHITECTURE, INSTANCE_TYPE, ZONE
+from cluster_autoscaler_hook.karpenter.model import MIB, Kind, Requirement
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB, OFFERS, TOLERATION, solve
@@ -66,7 +67,7 @@ def test_a_kind_that_fits_nothing_is_said_and_does_not_stop_the_others() -> None
 
 
 def test_pods_that_stay_apart_get_a_node_each() -> None:
-    problem = problem_of({Kind(100, MIB, apart=("x",)): 3}, OFFERS)
+    problem = problem_of({Kind(100, MIB, exclusive=("x",)): 3}, OFFERS)
     assert len(solve(problem).allocation.nodes) == 3
 
 
@@ -108,9 +109,9 @@ def test_labels_of_the_catalogue_are_understood_and_go_before_the_names() -> Non
     assert found["a1.large"]["example.com/cpus"] == "2"
     assert found["a1.large"][ARCHITECTURE] == "arm64"
     assert found["c5.large"][ARCHITECTURE] == "amd64"
-    assert "example.com/cpus" in understood(catalogue, Settings())
-    assert ZONE not in understood(catalogue, Settings())
-    assert ZONE in understood(catalogue, Settings(zones=("a",)))
+    assert "example.com/cpus" in understood_labels(catalogue, Settings())
+    assert ZONE not in understood_labels(catalogue, Settings())
+    assert ZONE in understood_labels(catalogue, Settings(zones=("a",)))
 
 
 def node(arch: str, **more: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_autoscaler_hook.karpenter.demand import understood
+from cluster_autoscaler_hook.karpenter.demand import understood_labels
 from cluster_autoscaler_hook.karpenter.explanation import demand_of, explain, rented_for
 from cluster_autoscaler_hook.karpenter.first_choice import FirstChoice
 from cluster_autoscaler_hook.karpenter.model import Kind
@@ -34,11 +34,11 @@ def test_what_runs_is_priced_by_node() -> None:
     pods.append(pod("other", schedulingGates=[]))
     pods.append(pod("left", resourceClaims=[{"name": "gpu"}]))
     pods.append(pod("picky", nodeSelector={"disk": "ssd"}))
-    demand = demand_of(pods, {}, understood(catalogue, Settings()), frozenset({"amd64"}))
+    demand = demand_of(pods, {}, understood_labels(catalogue, Settings()), frozenset({"amd64"}))
     assert (sum(demand.counts.values()), demand.running) == (4, 3)
     assert demand.left == {
         "resource claims (DRA)": 1,
-        "the node label disk, which neither settings nor catalogue know": 1,
+        "it selects by the node label disk, which is not in the catalogue": 1,
     }
     nodes = [
         {"metadata": {"name": "n1", "labels": {"node.kubernetes.io/instance-type": "c5.large"}}},

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from cluster_autoscaler_hook.karpenter.demand import offers, unservable
 from cluster_autoscaler_hook.karpenter.first_choice import first_choice
-from cluster_autoscaler_hook.karpenter.model import INSTANCE_TYPE, MIB, Kind, Requirement
+from cluster_autoscaler_hook.karpenter.labels import INSTANCE_TYPE
+from cluster_autoscaler_hook.karpenter.model import MIB, Kind, Requirement
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB, KNOWN, OFFERS, offer
@@ -44,7 +45,7 @@ def test_as_the_real_karpenter_chose(played: dict[str, Any]) -> None:
         # It grows to the largest class before a second node is opened, though two small would be cheaper.
         ({Kind(500, GIB): 8}, {"medium": 1}),
         ({Kind(500, GIB): 9}, {"medium": 1, "small": 1}),
-        ({Kind(500, GIB, apart=("app",)): 3}, {"small": 3}),
+        ({Kind(500, GIB, exclusive=("app",)): 3}, {"small": 3}),
         # The large first; the small join the one with the fewest pods.
         ({Kind(3000, GIB): 2, Kind(1000, GIB): 2}, {"medium": 2}),
         ({Kind(500, GIB, ((Requirement(INSTANCE_TYPE, "In", ("fat",)),),)): 1}, {"fat": 1}),

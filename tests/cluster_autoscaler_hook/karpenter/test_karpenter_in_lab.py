@@ -38,7 +38,7 @@ GPU_TYPE = karpenter.instance_type(
 )
 # What the opt-in policy does to a pod, for pods created while no hook runs.
 GATED: dict[str, Any] = {
-    "schedulingGates": [{"name": "surgekit.dev/nodes"}],
+    "schedulingGates": [{"name": "surgekit.dev/node-plan"}],
     "tolerations": [{"key": "surgekit.dev/pool", "value": "fcma", "effect": "NoSchedule"}],
 }
 
@@ -436,12 +436,12 @@ def test_on_the_way_down_a_disruption_budget_holds(
     cluster.wait_for(lambda: not claims(cluster), "the node to go without the budget", 60)
 
 
-def refused(message: str = "surgekit-nodes") -> AbstractContextManager[Any]:
+def refused(message: str = "surgekit-node-planner") -> AbstractContextManager[Any]:
     return pytest.raises(ApiError, match=message)
 
 
 def test_the_hooks_account_can_do_no_more_than_it_needs(cluster: Lab, namespace: str) -> None:
-    kube = Kube.connect(cluster.account_kubeconfig("surgekit-system", "surgekit-nodes"))
+    kube = Kube.connect(cluster.account_kubeconfig("surgekit-system", "surgekit-node-planner"))
     pods = f"/api/v1/namespaces/{namespace}/pods"
     other_gate = {"name": "example.com/other"}
     gated = GATED | {"schedulingGates": [*GATED["schedulingGates"], other_gate]}

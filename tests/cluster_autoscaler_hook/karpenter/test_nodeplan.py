@@ -6,23 +6,27 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from cluster_autoscaler_hook.karpenter.model import ClusterView, Group, Kind
+from cluster_autoscaler_hook.karpenter.model import ClusterView, Kind, PodGroup
 from cluster_autoscaler_hook.karpenter.nodeplan import (
     Phase,
-    intended,
+    Report,
     live_fields,
     plan_fields,
-    unavailable_of,
+    unavailable_classes,
+    unfinished_nodes,
 )
 from cluster_autoscaler_hook.karpenter.plan import make_plan
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from surgekit.process.modes import Mode
-from tests.cluster_autoscaler_hook.karpenter.builders import GIB, KNOWN, OFFERS, solve, waiting
+from tests.cluster_autoscaler_hook.karpenter.builders import GIB, KNOWN, MARKET, solve, waiting
 
 KIND, HUGE = Kind(900, GIB), Kind(99000, GIB)
-LEFT, HELD = Group("a request for nvidia.com/gpu", 3, "shop/gpu-0"), Group("another gate", 1, "shop/kueue-0")
-VIEW = ClusterView(waiting=waiting(KIND, 5) + waiting(HUGE, 2), left=(LEFT,), held=(HELD,))
-PLAN = make_plan(VIEW, OFFERS, Settings(zones=("a",)), solve)
+LEFT, HELD = (
+    PodGroup("a request for nvidia.com/gpu", 3, "shop/gpu-0"),
+    PodGroup("another gate", 1, "shop/kueue-0"),
+)
+VIEW = ClusterView(waiting=waiting(KIND, 5) + waiting(HUGE, 2), left_to_karpenter=(LEFT,), held=(HELD,))
+PLAN = make_plan(VIEW, MARKET, Settings(zones=("a",)), solve)
 # Only what the file says counts here; enforce wants a node class and a catalogue.
 ENFORCE = replace(Settings(), zones=("a",))
 object.__setattr__(ENFORCE, "mode", Mode.ENFORCE)
@@ -33,34 +37,33 @@ def live(
     placed: tuple[str, ...] = (),
     unavailable: dict[str, float] | None = None,
     settings: Settings = ENFORCE,
-    blind: str = "",
-    trouble: str = "",
+    catalogue_error: str = "",
+    plan_error: str = "",
 ) -> dict[str, Any]:
-    return live_fields(
-        view, placed, PLAN.shortages, KNOWN, {"a"}, unavailable or {}, settings, "USD", blind, trouble, 1e9
-    )
+    report = Report(view, placed, PLAN, KNOWN, {"a"}, unavailable or {}, "USD", catalogue_error, plan_error)
+    return live_fields(report, settings, 1e9)
 
 
 def test_a_plan_being_carried_out_is_read_back_whole() -> None:
     assert PLAN.nodes
-    assert intended({"status": plan_fields(PLAN, Phase.LAUNCHING, ())}) == PLAN.nodes
+    assert unfinished_nodes({"status": plan_fields(PLAN, Phase.LAUNCHING, ())}) == PLAN.nodes
     for phase in (Phase.LAUNCHED, Phase.SHADOW, Phase.IDLE):
-        assert intended({"status": plan_fields(PLAN, phase, ())}) == ()
-    assert intended({}) == ()
-    assert intended({"status": {"phase": Phase.LAUNCHING, "nodes": [{"claim": "x"}]}}) == ()
+        assert unfinished_nodes({"status": plan_fields(PLAN, phase, ())}) == ()
+    assert unfinished_nodes({}) == ()
+    assert unfinished_nodes({"status": {"phase": Phase.LAUNCHING, "nodes": [{"claim": "x"}]}}) == ()
 
 
 def test_classes_left_out_are_remembered_until_their_time() -> None:
     obj = {"status": live(unavailable={"small": 1e9 + 60})}
-    assert unavailable_of(obj, 1e9) == {"small": 1e9 + 60}
-    assert unavailable_of(obj, 1e9 + 61) == {}
+    assert unavailable_classes(obj, 1e9) == {"small": 1e9 + 60}
+    assert unavailable_classes(obj, 1e9 + 61) == {}
 
 
 def test_whatever_waits_is_counted_and_named_with_what_it_waits_for() -> None:
     said = live(placed=(VIEW.waiting[0].uid,))
     assert said["waitingPods"] == 8
     by_reason = {group["reason"]: (group["pods"], group["example"]) for group in said["waiting"]}
-    assert by_reason["its node is on its way"] == (1, "default/pod-0")
+    assert by_reason["its node is being prepared"] == (1, "default/pod-0")
     assert by_reason["the next plan"] == (4, "default/pod-1")
     assert by_reason[PLAN.shortages[0].reason] == (2, "default/pod-0")
     assert by_reason["another gate"] == (1, "shop/kueue-0")
@@ -70,17 +73,20 @@ def test_whatever_waits_is_counted_and_named_with_what_it_waits_for() -> None:
 
 def test_new_pods_are_gated_only_while_somebody_plans() -> None:
     assert live()["gating"] is True
-    assert live(trouble="claims: 404")["gating"] is True
-    assert live(blind="catalogue: gone")["gating"] is False
+    assert live(plan_error="claims: 404")["gating"] is True
+    assert live(catalogue_error="catalogue: gone")["gating"] is False
     assert live(settings=Settings())["gating"] is False
 
 
-def test_shortage_and_trouble_are_conditions() -> None:
+def test_shortages_and_errors_are_conditions() -> None:
     (condition,) = live()["conditions"]
     assert condition["reason"] == "Shortage"
-    assert condition["message"].startswith("2 pods not served: it asks for 99000m")
-    assert live(trouble="claims: 404")["conditions"][0]["message"] == "claims: 404"
-    assert live(blind="catalogue: gone", trouble="x")["conditions"][0]["message"] == "catalogue: gone"
+    assert condition["message"].startswith("2 pods not served: it requests 99000m")
+    assert live(plan_error="claims: 404")["conditions"][0]["message"] == "claims: 404"
+    assert (
+        live(catalogue_error="catalogue: gone", plan_error="x")["conditions"][0]["message"]
+        == "catalogue: gone"
+    )
     assert live(ClusterView())["conditions"][0]["reason"] == "NothingToDo"
 
 

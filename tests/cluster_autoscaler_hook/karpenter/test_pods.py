@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from cluster_autoscaler_hook.karpenter.model import HOSTNAME, POOL_LABEL, Requirement
+from cluster_autoscaler_hook.karpenter.labels import HOSTNAME, POOL_LABEL
+from cluster_autoscaler_hook.karpenter.model import Requirement
 from cluster_autoscaler_hook.karpenter.pods import Unmodelled, is_unschedulable, kind_of, tolerates
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB, pod
 
@@ -33,10 +34,10 @@ def test_requests_are_rounded_up() -> None:
 
 
 def test_a_kind_may_be_kept_apart_from_itself() -> None:
-    assert kind_of(pod(affinity=anti_affinity())).apart
+    assert kind_of(pod(affinity=anti_affinity())).exclusive
     ports = [{"name": "app", "ports": [{"containerPort": 80, "hostPort": 80}]}]
-    assert kind_of(pod(containers=ports)).apart
-    assert not kind_of(pod()).apart
+    assert kind_of(pod(containers=ports)).exclusive
+    assert not kind_of(pod()).exclusive
 
 
 def test_affinity_and_selector_restrict_the_classes() -> None:
@@ -63,7 +64,7 @@ CPUS = "karpenter.k8s.aws/instance-cpu"
         ("Lt", ["many"], [], ["4"]),
     ],
 )
-def test_every_operator_of_node_affinity_is_understood(
+def test_every_operator_of_node_affinity_is_understood_labels(
     operator: str, values: list[str], allowed: list[str | None], refused: list[str | None]
 ) -> None:
     kind = kind_of(pod(affinity=node_affinity({"key": CPUS, "operator": operator, "values": values})))
@@ -77,10 +78,10 @@ def test_kinds_that_share_a_host_port_or_an_anti_affinity_stay_apart() -> None:
     small = kind_of(pod(cpu="100m", affinity=anti_affinity()))
     large = kind_of(pod(cpu="200m", affinity=anti_affinity()))
     assert small.id != large.id
-    assert set(small.apart) & set(large.apart)
+    assert set(small.exclusive) & set(large.exclusive)
     both = kind_of(pod(containers=[{"name": "app", "ports": ports}]))
     one = kind_of(pod(containers=[{"name": "app", "ports": ports[:1]}]))
-    assert set(one.apart) < set(both.apart)
+    assert set(one.exclusive) < set(both.exclusive)
 
 
 @pytest.mark.parametrize(

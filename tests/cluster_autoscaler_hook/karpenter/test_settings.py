@@ -28,6 +28,7 @@ MANIFESTS = ROOT / "manifests" / "karpenter"
         ({"pool": "Über"}, "pool"),
         ({"expire_after": "a month"}, "expire_after"),
         ({"variant": "fast"}, "variant"),
+        ({"variant": "ffc"}, "neither best nor paper"),
         ({"arm64_classes": "("}, "arm64_classes"),
         ({"batch_idle_s": 9.0, "batch_max_s": 1.0}, "batch_max_s"),
         ({"max_nodes": -1}, "max_nodes"),

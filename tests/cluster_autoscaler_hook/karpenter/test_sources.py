@@ -1,104 +1,60 @@
-"""Pods, namespaces and nodes as they are read: no object stops the others."""
+"""The view of the cluster that the watches keep."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from cluster_autoscaler_hook.karpenter.model import GATE, POOL_LABEL
-from cluster_autoscaler_hook.karpenter.sources import pending, read_node, read_pod
+from cluster_autoscaler_hook.karpenter.labels import GATE, OPT_IN_LABEL
+from cluster_autoscaler_hook.karpenter.settings import Settings
+from cluster_autoscaler_hook.karpenter.sources import ClusterSource
+from surgekit.kube.client import Kube
 from tests.cluster_autoscaler_hook.karpenter.builders import pod
 
-
-def one(obj: dict[str, Any], **namespaces: str) -> Any:
-    record = read_pod(obj, "fcma")
-    return next(iter(pending([record] if record else [], namespaces)), None)
+Json = dict[str, Any]
 
 
-@pytest.mark.parametrize(
-    ("pod_says", "namespace_says", "expected"),
-    [
-        (None, "shadow", "shadow"),
-        (None, "enforce", "enforce"),
-        (None, "", ""),
-        ("off", "enforce", "off"),
-        ("", "enforce", ""),
-        ("enforce", "shadow", "enforce"),
-    ],
-)
-def test_the_pods_label_decides_and_without_one_its_namespaces(
-    pod_says: str | None, namespace_says: str, expected: str
-) -> None:
-    obj = pod()
-    if pod_says is not None:
-        obj["metadata"]["labels"]["surgekit.dev/nodes"] = pod_says
-    assert one(obj, default=namespace_says).opt_in == expected
+class NoKube:
+    host = "nowhere"
 
 
-def test_pods_with_a_node_on_their_way_out_or_of_a_daemonset_are_not_pending() -> None:
-    assert one(pod()).gates == (GATE,)
-    assert one(pod(nodeName="n")) is None
-    done = pod()
-    done["status"]["phase"] = "Succeeded"
-    assert one(done) is None
-    leaving = pod()
-    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert one(leaving) is None
-    daemon = pod()
-    daemon["metadata"]["ownerReferences"] = [{"kind": "DaemonSet"}]
-    assert one(daemon) is None
+def source() -> ClusterSource:
+    return ClusterSource(cast(Kube, NoKube()), Settings(), lambda: None)
 
 
-def test_the_taint_of_our_pool_decides_whose_a_gated_pod_is() -> None:
-    assert one(pod()).kind
-    assert "no toleration" in one(pod(tolerations=[])).unmodelled
-    elsewhere = {"key": POOL_LABEL, "value": "other", "effect": "NoSchedule"}
-    assert one(pod(tolerations=[elsewhere])) is None
+def feed(to: ClusterSource, watch: str, *objects: Json) -> None:
+    to._watches[watch]._consumer.replace(list(objects), 1.0)
 
 
-def test_a_node_takes_pods_once_only_our_taint_is_left() -> None:
-    taint = {"key": POOL_LABEL, "value": "fcma", "effect": "NoSchedule"}
-    labels = {"karpenter.sh/registered": "true"}
-    node: dict[str, Any] = {"metadata": {"name": "n", "labels": labels}, "spec": {"taints": [taint]}}
-    assert read_node(node).ready
-    starting = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
-    node["spec"]["taints"] = [taint, starting]
-    assert not read_node(node).ready
-    node["spec"]["taints"] = [taint, starting | {"effect": "PreferNoSchedule"}]
-    assert read_node(node).ready
+def namespace(name: str, **labels: str) -> Json:
+    return {"metadata": {"uid": f"ns-{name}", "name": name, "labels": labels}}
 
 
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=20) | st.just("9" * 5000),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
-    max_leaves=8,
-)
-TERM = st.dictionaries(st.sampled_from(["topologyKey", "labelSelector", "namespaces"]), ANYTHING)
-LINE = st.fixed_dictionaries(
-    {"key": st.text(max_size=10), "operator": st.sampled_from(["In", "Gt", "Lt", "Exists", "Near"])},
-    optional={"values": st.lists(st.text(max_size=10) | st.just("9" * 5000), max_size=2)},
-)
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-AFFINITY = st.fixed_dictionaries(
-    {},
-    optional={
-        "nodeAffinity": st.builds(
-            lambda lines: {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": lines}]}},
-            st.lists(LINE, max_size=3),
-        ),
-        "podAntiAffinity": st.builds(lambda terms: {REQUIRED: terms}, st.lists(TERM, max_size=2)),
-        "podAffinity": ANYTHING,
-    },
-)
+@pytest.mark.parametrize("opt_in", ["enforce", "shadow"])
+def test_a_namespace_opts_in_for_its_pods(opt_in: str) -> None:
+    watched = source()
+    feed(watched, "pods", pod())
+    feed(watched, "namespaces", namespace("default", **{OPT_IN_LABEL: opt_in}), namespace("shop"))
+    assert [p.opt_in for p in watched.view().pending] == [opt_in]
+    feed(watched, "namespaces", namespace("default"))
+    assert [p.opt_in for p in watched.view().pending] == [""], "its label was removed"
 
 
-@given(AFFINITY, st.dictionaries(st.text(max_size=10), ANYTHING, max_size=3), ANYTHING)
-def test_whatever_a_tenant_writes_is_a_kind_or_a_reason(affinity: Any, requests: Any, volumes: Any) -> None:
-    containers = [{"name": "app", "resources": {"requests": requests}}]
-    found = one(pod(affinity=affinity, containers=containers, volumes=volumes))
-    assert bool(found.kind) is not bool(found.unmodelled)
-    if found.kind:
-        found.kind.allows({"a": "1"})
+def test_a_released_pod_takes_room_where_it_is_nominated_until_the_scheduler_gives_up() -> None:
+    """Without the gate and not bound yet: its room must not be given away. Stuck: it needs none there."""
+    node = {
+        "metadata": {"uid": "n", "name": "n", "labels": {"surgekit.dev/pool": "fcma"}},
+        "spec": {"providerID": "p"},
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
+    }
+    waits = pod(schedulingGates=[{"name": GATE}])
+    released, stuck = pod(schedulingGates=[]), pod(schedulingGates=[])
+    for one in (waits, released, stuck):
+        one["status"] = {"phase": "Pending", "nominatedNodeName": "n"}
+    stuck["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+    for obj, used_pods in ((waits, 0), (released, 1), (stuck, 0)):
+        watched = source()
+        feed(watched, "nodes", node)
+        feed(watched, "pods", obj)
+        assert watched.view().nodes["n"].used_pods == used_pods, obj["status"]

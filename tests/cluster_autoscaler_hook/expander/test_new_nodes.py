@@ -1,4 +1,4 @@
-"""How true the model of kube-scheduler is: by hand, against another model, against kube-scheduler itself."""
+"""How pods spread over new nodes: by hand, and against the real kube-scheduler."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cluster_autoscaler_hook.expander.caller_model import Overhead, estimate
 from cluster_autoscaler_hook.expander.model import Demand, Kind, Template
-from cluster_autoscaler_hook.expander.scheduler_model import NewNodes, shuffled_order, spread
+from cluster_autoscaler_hook.expander.new_nodes import new_nodes, shuffled_order, spread
 from cluster_autoscaler_hook.solver.deadline import Deadline
-from experiments.combofunc.model import NodeView
-from experiments.combofunc.stock_scheduler import best_nodes
-from experiments.combofunc.workload import Size
+from cluster_model.stock_scheduler import ScoredNodes
 from kwok.lab import SCHEDULER, Lab
 from kwok.pods import pod
 from tests.cluster_autoscaler_hook.expander.builders import GIB, kind, template
@@ -26,7 +22,7 @@ from tests.cluster_autoscaler_hook.expander.builders import GIB, kind, template
 MIB = 1 << 20
 
 
-def place(nodes: NewNodes, order: Sequence[int]) -> dict[int, int]:
+def place(nodes: ScoredNodes, order: Sequence[int]) -> dict[int, int]:
     return spread(nodes, order, random.Random(1))
 
 
@@ -34,60 +30,25 @@ def test_small_pods_take_the_room_that_a_large_one_needs() -> None:
     """Packed full, two nodes take six small pods and a large one; spread, three small ones are on each."""
     node, kinds = template("g", 4, 16), [kind(["g"], 0.7, 1), kind(["g"], 3, 1)]
     assert estimate(node, kinds, {0: 6, 1: 1}).nodes == 2
-    assert place(NewNodes(node, Overhead(), kinds, 2), [0, 0, 0, 0, 0, 0, 1]) == {0: 6}
-    assert place(NewNodes(node, Overhead(), kinds, 2), [1, 0, 0, 0, 0, 0, 0]) == {0: 6, 1: 1}
+    assert place(new_nodes(node, Overhead(), kinds, 2), [0, 0, 0, 0, 0, 0, 1]) == {0: 6}
+    assert place(new_nodes(node, Overhead(), kinds, 2), [1, 0, 0, 0, 0, 0, 0]) == {0: 6, 1: 1}
 
 
 def test_what_limits_a_node() -> None:
     small = kind(["g"], 0.1, 0.1)
-    assert place(NewNodes(template("g", pods=3), Overhead(), [small], 2), [0] * 9) == {0: 6}
-    assert place(NewNodes(template("g", pods=3), Overhead(pods=1), [small], 2), [0] * 9) == {0: 4}
-    assert place(NewNodes(template("g", 4), Overhead(cpu_millis=3850), [small], 2), [0] * 9) == {0: 2}
-    assert place(NewNodes(template("g"), Overhead(), [kind(["g"], alone=True)], 3), [0] * 9) == {0: 3}
-    assert place(NewNodes(template("g"), Overhead(), [kind(["other"])], 3), [0] * 9) == {}
+    assert place(new_nodes(template("g", pods=3), Overhead(), [small], 2), [0] * 9) == {0: 6}
+    assert place(new_nodes(template("g", pods=3), Overhead(pods=1), [small], 2), [0] * 9) == {0: 4}
+    assert place(new_nodes(template("g", 4), Overhead(cpu_millis=3850), [small], 2), [0] * 9) == {0: 2}
+    assert place(new_nodes(template("g"), Overhead(), [kind(["g"], alone=True)], 3), [0] * 9) == {0: 3}
+    assert place(new_nodes(template("g"), Overhead(), [kind(["other"])], 3), [0] * 9) == {}
     gpu = Kind(Demand(100, GIB, (("nvidia.com/gpu", 1),)), frozenset({"g"}))
     with_gpus = replace(template("g"), others={"nvidia.com/gpu": 2})
-    assert place(NewNodes(with_gpus, Overhead(), [gpu, small], 2), [0] * 9 + [1]) == {0: 4, 1: 1}
+    assert place(new_nodes(with_gpus, Overhead(), [gpu, small], 2), [0] * 9 + [1]) == {0: 4, 1: 1}
 
 
 def test_a_deadline_cuts_it_short() -> None:
-    nodes = NewNodes(template("g"), Overhead(), [kind(["g"])], 2)
+    nodes = new_nodes(template("g"), Overhead(), [kind(["g"])], 2)
     assert spread(nodes, [0, 0], random.Random(1), Deadline.after(0)) == {}
-
-
-sizes = st.tuples(st.integers(50, 2000), st.integers(64, 4096))
-
-
-@given(
-    st.lists(sizes, min_size=1, max_size=4),
-    st.lists(st.integers(0, 3), min_size=1, max_size=40),
-    st.integers(1, 6),
-    st.randoms(use_true_random=False),
-)
-def test_it_agrees_with_the_model_of_one_pod_at_a_time(
-    pods: list[tuple[int, int]], queue: list[int], count: int, draw: random.Random
-) -> None:
-    """ComboFunc's, which was written apart from this one and is held to the real scheduler as well."""
-    kinds = [Kind(Demand(cpu, mib * MIB), frozenset({"g"})) for cpu, mib in pods]
-    node = Template("g", "g", 4000, 8 * GIB, 10)
-    nodes = NewNodes(node, Overhead(), kinds, count)
-    views = {str(i): NodeView(str(i), 4000, 8 * GIB, 4000, 8 * GIB, 10, 0, 1.0, 0.1) for i in range(count)}
-    for number in queue:
-        chosen = number % len(kinds)
-        cpu, mib = pods[chosen]
-        siblings = {str(i): int(nodes.siblings[chosen, i]) for i in range(count)}
-        expected = best_nodes(list(views.values()), Size("c1", cpu, mib * MIB, 1), siblings)
-        best = [str(i) for i in nodes.best(chosen)]
-        assert best == expected
-        if best:
-            at = draw.choice(best)
-            nodes.put(chosen, int(at))
-            views[at] = replace(
-                views[at],
-                cpu_free_millicores=views[at].cpu_free_millicores - cpu,
-                memory_free_bytes=views[at].memory_free_bytes - mib * MIB,
-                pods_free=views[at].pods_free - 1,
-            )
 
 
 # Deployments of a mix: millicores, MiB, replicas.
@@ -104,7 +65,7 @@ def test_the_real_scheduler_spreads_as_the_model_does(lab: Lab, namespace: str) 
     packed = estimate(node, kinds, counts)
     assert packed.placed == counts
     order = shuffled_order(counts, random.Random(3))
-    nodes = NewNodes(node, Overhead(), kinds, packed.nodes)
+    nodes = new_nodes(node, Overhead(), kinds, packed.nodes)
     names = lab.add_nodes(packed.nodes, cpu="4", memory="8Gi", prefix=namespace, labels={"mix": namespace})
     deployments = f"/apis/apps/v1/namespaces/{namespace}/deployments"
     pending = Counter[int]()
@@ -131,7 +92,7 @@ def test_the_real_scheduler_spreads_as_the_model_does(lab: Lab, namespace: str) 
     # Spreading left some pending that would have fitted, and the model left to itself leaves about as many.
     assert pending
     alone = [
-        sum(spread(NewNodes(node, Overhead(), kinds, packed.nodes), order, random.Random(seed)).values())
+        sum(spread(new_nodes(node, Overhead(), kinds, packed.nodes), order, random.Random(seed)).values())
         for seed in range(20)
     ]
     assert min(alone) <= placed.total() <= max(alone)

@@ -1,4 +1,4 @@
-"""Nominations, removals, and pods that are let go."""
+"""Pods released to their nodes, claims removed, pods handed over to Karpenter."""
 
 from __future__ import annotations
 
@@ -8,19 +8,24 @@ from typing import Any
 
 import pytest
 
+from cluster_autoscaler_hook.karpenter.claim_lifecycle import (
+    ClaimActions,
+    History,
+    WaitHistory,
+    reconcile_claims,
+)
+from cluster_autoscaler_hook.karpenter.labels import CAPACITY_TYPE, ZONE
 from cluster_autoscaler_hook.karpenter.model import (
-    CAPACITY_TYPE,
-    ZONE,
     Claim,
     ClusterNode,
     ClusterView,
     Kind,
+    Market,
     Offer,
     Requirement,
 )
 from cluster_autoscaler_hook.karpenter.settings import Settings
-from cluster_autoscaler_hook.karpenter.steering import Steering, Waited, steer
-from tests.cluster_autoscaler_hook.karpenter.builders import GIB, KNOWN, OFFERS, waiting
+from tests.cluster_autoscaler_hook.karpenter.builders import GIB, KNOWN, MARKET, OFFERS, waiting
 
 SETTINGS = Settings(empty_after_s=30.0, launch_timeout_s=60.0)
 KIND = Kind(900, GIB)
@@ -43,8 +48,8 @@ def view(*claims: Claim, pods: int = 0, **nodes: ClusterNode) -> ClusterView:
     return ClusterView(waiting=waiting(KIND, pods), claims=claims, nodes={n.name: n for n in nodes.values()})
 
 
-def look(seen: ClusterView, empty: dict[str, float] | None = None, now: float = NOW) -> Steering:
-    return steer(seen, KNOWN, OFFERS, SETTINGS, empty or {}, {}, now)
+def look(seen: ClusterView, empty: dict[str, float] | None = None, now: float = NOW) -> ClaimActions:
+    return reconcile_claims(seen, MARKET, SETTINGS, History(empty or {}), now)
 
 
 def test_pods_are_released_to_the_node_they_were_planned_on_once_it_is_there() -> None:
@@ -77,7 +82,7 @@ def test_an_empty_node_goes_after_a_while_and_a_busy_one_does_not() -> None:
     empty = view(claim("a"), a=node("a"))
     waits = look(empty, empty={"a": NOW - 10})
     assert waits.removals == ()
-    assert waits.again_in_s == pytest.approx(20.0)
+    assert waits.requeue_after_s == pytest.approx(20.0)
     assert [r.claim for r in look(empty, empty={"a": NOW - 31}).removals] == ["a"]
 
 
@@ -101,48 +106,49 @@ def test_a_claim_that_does_not_launch_is_given_up_and_its_class_left_out() -> No
     )
     assert look(view(failing, pods=1)).removals == ()
     (removal,) = look(view(failing, pods=1), now=NOW + 60).removals
-    assert removal.unavailable == "medium"
+    assert removal.unavailable_class == "medium"
     # One that Karpenter never looked at (it may be down) stays: there is nothing to learn from it.
     ignored = replace(failing, failure="")
     assert look(view(ignored, pods=1), now=NOW + 3600).removals == ()
 
 
-def gone(
-    kind: Kind, waited: Waited, offered: Collection[Offer] | None = OFFERS, **settings: Any
+def hand_over_reasons(
+    kind: Kind, wait: WaitHistory, offered: Collection[Offer] | None = OFFERS, **settings: Any
 ) -> list[str]:
-    """Why the one pod that waits is let go."""
+    """Why the one pod that waits is handed over."""
     seen = ClusterView(waiting=waiting(kind, 1))
-    given = {pod.uid: waited for pod in seen.waiting}
-    steering = steer(seen, KNOWN, offered, replace(SETTINGS, **settings), {}, given, NOW)
-    return [pod.reason for pod in steering.let_go]
+    waits = {pod.uid: wait for pod in seen.waiting}
+    market = Market(KNOWN, None if offered is None else tuple(offered))
+    actions = reconcile_claims(seen, market, replace(SETTINGS, **settings), History(waits=waits), NOW)
+    return [pod.reason for pod in actions.hand_overs]
 
 
-def test_a_pod_that_no_class_can_serve_is_let_go_at_once() -> None:
+def test_a_pod_that_no_class_can_serve_is_handed_over_at_once() -> None:
     spot = Kind(900, GIB, ((Requirement(CAPACITY_TYPE, "In", ("spot",)),),))
-    assert "allows no class" in gone(spot, Waited(NOW))[0]
-    assert "the most one class has" in gone(Kind(64000, GIB), Waited(NOW))[0]
-    assert gone(KIND, Waited(NOW)) == []
+    assert "allows no class" in hand_over_reasons(spot, WaitHistory(NOW))[0]
+    assert "the largest class has" in hand_over_reasons(Kind(64000, GIB), WaitHistory(NOW))[0]
+    assert hand_over_reasons(KIND, WaitHistory(NOW)) == []
     # Every class it could have is out for now: Karpenter's pools may have others.
-    assert gone(KIND, Waited(NOW), offered=())
+    assert hand_over_reasons(KIND, WaitHistory(NOW), offered=())
     # Nothing is known of classes while the catalogue cannot be read: that may pass.
-    assert gone(spot, Waited(NOW), offered=None) == []
+    assert hand_over_reasons(spot, WaitHistory(NOW), offered=None) == []
 
 
 def test_zones_count_for_who_can_be_served() -> None:
     in_b = Kind(900, GIB, ((Requirement(ZONE, "In", ("b",)),),))
-    assert gone(in_b, Waited(NOW), zones=("a", "b")) == []
-    assert gone(in_b, Waited(NOW), zones=("a",))
+    assert hand_over_reasons(in_b, WaitHistory(NOW), zones=("a", "b")) == []
+    assert hand_over_reasons(in_b, WaitHistory(NOW), zones=("a",))
 
 
 def test_nobody_waits_behind_the_gate_for_ever() -> None:
-    assert gone(KIND, Waited(NOW - 299)) == []
-    assert "waited 301 s" in gone(KIND, Waited(NOW - 301))[0]
-    assert gone(KIND, Waited(NOW - 301), offered=None)
-    assert gone(KIND, Waited(NOW, plans=4)) == []
-    assert "5 plans" in gone(KIND, Waited(NOW, plans=5))[0]
+    assert hand_over_reasons(KIND, WaitHistory(NOW - 299)) == []
+    assert "waited 301 s" in hand_over_reasons(KIND, WaitHistory(NOW - 301))[0]
+    assert hand_over_reasons(KIND, WaitHistory(NOW - 301), offered=None)
+    assert hand_over_reasons(KIND, WaitHistory(NOW, plans=4)) == []
+    assert "5 plans" in hand_over_reasons(KIND, WaitHistory(NOW, plans=5))[0]
 
 
 def test_a_pod_that_has_a_node_on_its_way_waits_for_it() -> None:
     seen = view(replace(claim("a", {KIND.id: 1}), launched=False, provider_id=""), pods=1)
-    old = {pod.uid: Waited(0.0, plans=9) for pod in seen.waiting}
-    assert steer(seen, KNOWN, OFFERS, SETTINGS, {}, old, NOW).let_go == ()
+    old = {pod.uid: WaitHistory(0.0, plans=9) for pod in seen.waiting}
+    assert reconcile_claims(seen, MARKET, SETTINGS, History(waits=old), NOW).hand_overs == ()

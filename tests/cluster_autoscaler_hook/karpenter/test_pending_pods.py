@@ -1,4 +1,4 @@
-"""Who is planned for, who is let go, who is left to others: nobody waits without being named."""
+"""Every pending pod is planned for, handed over or ignored; none waits without a reason that is shown."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_autoscaler_hook.karpenter.model import GATE, INSTANCE_TYPE, ZONE, Kind, PendingPod, Requirement
-from cluster_autoscaler_hook.karpenter.triage import Triage, triage
+from cluster_autoscaler_hook.karpenter.labels import GATE, INSTANCE_TYPE, ZONE
+from cluster_autoscaler_hook.karpenter.model import Kind, PendingPod, Requirement
+from cluster_autoscaler_hook.karpenter.pending_pods import ClassifiedPods, classify
 from surgekit.process.modes import Mode
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB
 
@@ -22,8 +23,8 @@ def pod(**change: object) -> PendingPod:
     return replace(PendingPod("u", "shop", "web-0", KIND, opt_in="enforce", gates=(GATE,)), **change)  # type: ignore[arg-type]
 
 
-def sort_out(*pods: PendingPod, mode: Mode = Mode.ENFORCE) -> Triage:
-    return triage(pods, mode, UNDERSTOOD, frozenset({"amd64"}))
+def sort_out(*pods: PendingPod, mode: Mode = Mode.ENFORCE) -> ClassifiedPods:
+    return classify(pods, mode, UNDERSTOOD, frozenset({"amd64"}))
 
 
 def asking(key: str) -> Kind:
@@ -36,7 +37,7 @@ def test_a_gated_pod_that_is_understood_is_planned_for() -> None:
         (waits,) = found.waiting
         assert waits.gated
         assert waits.kind.architectures == {"amd64"}
-        assert (found.let_go, found.held, found.left) == ((), (), ())
+        assert (found.hand_overs, found.held, found.left_to_karpenter) == ((), (), ())
 
 
 @pytest.mark.parametrize(
@@ -48,37 +49,37 @@ def test_a_gated_pod_that_is_understood_is_planned_for() -> None:
         ({"kind": None, "unmodelled": "x" * 5000}, "xxx"),
     ],
 )
-def test_a_gated_pod_that_is_not_understood_is_let_go(change: dict[str, object], reason: str) -> None:
+def test_a_gated_pod_that_is_not_understood_is_handed_over(change: dict[str, object], reason: str) -> None:
     found = sort_out(pod(**change))
-    assert reason in found.let_go[0].reason
+    assert reason in found.hand_overs[0].reason
     assert not found.waiting
-    (left,) = found.left
+    (left,) = found.left_to_karpenter
     assert (left.pods, left.example) == (1, "shop/web-0")
     assert len(left.reason) <= 200
     # Without the gate it is named until others have served it.
     after = sort_out(pod(**change, gates=(), unschedulable=True))
-    assert after.left == found.left
-    assert not after.let_go
+    assert after.left_to_karpenter == found.left_to_karpenter
+    assert not after.hand_overs
 
 
-def test_without_a_catalogue_nobody_is_let_go_for_a_label() -> None:
-    found = triage([pod(kind=asking("disk"))], Mode.ENFORCE, None, frozenset())
+def test_without_a_catalogue_nobody_is_handed_over_for_a_label() -> None:
+    found = classify([pod(kind=asking("disk"))], Mode.ENFORCE, None, frozenset())
     assert len(found.waiting) == 1
-    assert not found.let_go
+    assert not found.hand_overs
 
 
 def test_gates_of_others_stay() -> None:
     held = sort_out(pod(gates=(OTHER, GATE)))
-    assert (held.waiting, held.let_go) == ((), ())
+    assert (held.waiting, held.hand_overs) == ((), ())
     assert held.held[0].pods == 1
     gone = sort_out(pod(gates=(OTHER, GATE), kind=None, unmodelled="no"))
-    assert gone.let_go[0].gates == (OTHER,)
+    assert gone.hand_overs[0].other_gates == (OTHER,)
 
 
 @pytest.mark.parametrize("mode", [Mode.SHADOW, Mode.OFF])
 def test_nobody_stays_behind_the_gate_of_a_hook_that_does_not_rent(mode: Mode) -> None:
     for change in ({}, {"kind": None, "unmodelled": "no"}, {"opt_in": ""}, {"gates": (OTHER, GATE)}):
-        (gone,) = sort_out(pod(**change), mode=mode).let_go
+        (gone,) = sort_out(pod(**change), mode=mode).hand_overs
         assert gone.reason == f"the hook's mode is {mode}"
 
 
@@ -100,7 +101,7 @@ def test_pods_without_the_gate_are_planned_for_in_shadow_only(
 ) -> None:
     found = sort_out(pod(gates=(), opt_in=opt_in, unschedulable=unschedulable), mode=mode)
     assert bool(found.waiting) is planned
-    assert not found.let_go
+    assert not found.hand_overs
 
 
 KINDS = st.sampled_from([KIND, asking(ZONE), asking(INSTANCE_TYPE), None])
@@ -121,18 +122,18 @@ PODS = st.lists(
 
 
 @given(PODS, st.sampled_from(list(Mode)))
-def test_every_gated_pod_is_planned_for_or_let_go_or_held_and_named(
+def test_every_gated_pod_is_planned_for_or_handed_over_or_held_and_named(
     pods: list[PendingPod], mode: Mode
 ) -> None:
-    found = triage(pods, mode, UNDERSTOOD, frozenset())
+    found = classify(pods, mode, UNDERSTOOD, frozenset())
     gated = {pod.uid for pod in pods if GATE in pod.gates}
-    gone, waits = {pod.uid for pod in found.let_go}, {pod.uid for pod in found.waiting if pod.gated}
+    gone, waits = {pod.uid for pod in found.hand_overs}, {pod.uid for pod in found.waiting if pod.gated}
     assert gone <= gated
     if mode is Mode.ENFORCE:
         assert not gone & waits
         assert len(gated) == len(gone) + len(waits) + sum(group.pods for group in found.held)
     else:
         assert gone == gated
-    for groups in (found.held, found.left):
+    for groups in (found.held, found.left_to_karpenter):
         assert len(groups) <= 20
         assert all(group.example and len(group.reason) <= 200 for group in groups)
