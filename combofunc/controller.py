@@ -9,21 +9,21 @@ from pathlib import Path
 
 import structlog
 
-from combofunc.in_place_deployment.deployments import InPlaceDeployments
+from combofunc.actuator import Done
+from combofunc.in_place_deployment.reconciler import InPlaceDeployments
 from combofunc.memory_use import MemoryUsePoll
 from combofunc.metrics import ComboFuncMetrics
 from combofunc.planner import planning
+from combofunc.planning_desk import PlanningDesk
 from combofunc.pods.actions import Create
-from combofunc.pods.actuator import Done
 from combofunc.pods.cluster import Cluster
-from combofunc.pods.loop import Loop
 from combofunc.pods.pod_table import PodTable
-from combofunc.reconcile.planning_desk import PlanningDesk
-from combofunc.reconcile.reconciler import ComboFuncs
 from combofunc.reconcile.spec import ComboFunc
+from combofunc.reconciler import ComboFuncs
 from combofunc.settings import Settings
 from combofunc.sources import Sources
 from combofunc.target_poller import Collecting
+from combofunc.work_loop import Loop
 from surgekit.kube.client import Kube
 from surgekit.kube.events import Events
 from surgekit.kube.lease import Lease

@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from combofunc.pods.marks import TEMPLATE_LABEL
+from combofunc.labels import TEMPLATE_LABEL
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.quantity import QuantityError, parse
 

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 from combofunc.in_place_deployment import spec as in_place_deployment
 from combofunc.pods.cluster import Cluster
-from combofunc.pods.loop import Kind, Loop
 from combofunc.pods.pod_table import PodTable
 from combofunc.reconcile import spec as combofunc
+from combofunc.work_loop import Kind, Loop
 from surgekit.kube.client import Kube
 from surgekit.kube.table import Seen, Table, Unreadable
 from surgekit.kube.watch import Watch

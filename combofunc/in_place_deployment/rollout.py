@@ -17,9 +17,9 @@ from combofunc.in_place_deployment.spec import InPlaceDeployment
 from combofunc.in_place_deployment.status import Counts
 from combofunc.pods.actions import Action, Create, Delete, Resize, Undrain
 from combofunc.pods.assignment import new_name
-from combofunc.pods.leaving import leave, left_s
 from combofunc.pods.memory_in_use import attainable, keeps_memory
 from combofunc.pods.pod import FunctionPod, Resizing
+from combofunc.pods.pod_transitions import leave, left_s
 from combofunc.pods.resources import Resources, amounts_of, includes
 from combofunc.pods.steps import Steps
 

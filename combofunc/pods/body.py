@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from combofunc.pods import marks
+from combofunc import labels as marks
 from combofunc.pods.resources import Resources, written
 
 __all__ = ["Owner", "pod_body"]

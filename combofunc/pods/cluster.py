@@ -15,8 +15,8 @@ from cluster_model.node_fit import NodeTerms, accepts, read_terms
 from cluster_model.node_table import Node as TableNode
 from cluster_model.node_table import NodeTable
 from cluster_model.readers import read_node, read_pod, read_speed
+from combofunc import labels as marks
 from combofunc.planner.model import Node
-from combofunc.pods import marks
 from combofunc.pods.ownership import Owner, owner_of
 from combofunc.pods.steps import Room
 from surgekit.kube.pods import image_name

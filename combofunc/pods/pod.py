@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from combofunc.pods import marks
+from combofunc import labels as marks
 from combofunc.pods.resources import Resources, amounts_of, includes
 from surgekit.kube.checked import checked
 from surgekit.kube.numbers import decimal, integer

@@ -14,9 +14,9 @@ from typing import Any
 from combofunc.planner.model import Size
 from combofunc.pods.actions import Action, Create, Delete, Drain, Mark, Release, Undrain
 from combofunc.pods.assignment import Assignment, NewPod
-from combofunc.pods.leaving import leave, left_s
 from combofunc.pods.memory_in_use import attainable
 from combofunc.pods.pod import FunctionPod, Resizing
+from combofunc.pods.pod_transitions import leave, left_s
 from combofunc.pods.resize_steps import become
 from combofunc.pods.resources import of_size, requested
 

@@ -20,7 +20,7 @@ from combofunc.pods.assignment import Assignment, with_created
 from combofunc.pods.memory_in_use import least_memory
 from combofunc.pods.pod import FunctionPod
 from combofunc.pods.steps import Room, Steps, next_steps, released
-from combofunc.reconcile.answer import Answer, Ask, Question, overtaken
+from combofunc.reconcile.plan_result import Answer, Ask, Question, overtaken
 from combofunc.reconcile.plan_validity import (
     Memory,
     basis_of,

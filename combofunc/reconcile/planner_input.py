@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from combofunc import labels as marks
 from combofunc.planner.model import Container, Size
-from combofunc.pods import marks
 from combofunc.pods.assignment import NewPod
 from combofunc.pods.body import Owner, pod_body
 from combofunc.pods.pod import FunctionPod, Resizing

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from combofunc.labels import CONCURRENCY, MAX_CONCURRENCY, SIZE_LABEL
 from combofunc.planner.model import Size
-from combofunc.pods.marks import CONCURRENCY, MAX_CONCURRENCY, SIZE_LABEL
 from combofunc.pods.pod_template import read_template, sized_hash
 from combofunc.pods.spec_fields import Fields, SpecError, fields_of
 from surgekit.kube.api_path import Resource

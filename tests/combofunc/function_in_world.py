@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from combofunc.actuator import carry_out
 from combofunc.planner import planning
 from combofunc.planner.model import Planner
-from combofunc.pods.actuator import carry_out
 from combofunc.pods.cluster import Cluster
 from combofunc.pods.pod import FunctionPod
 from combofunc.pods.pod_table import PodTable
-from combofunc.reconcile.answer import at_once
 from combofunc.reconcile.decision import Decision, decide
+from combofunc.reconcile.plan_result import at_once
 from combofunc.reconcile.plan_validity import Memory
 from combofunc.reconcile.spec import ComboFunc, read
 from combofunc.settings import Settings

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from combofunc.planner import planning
-from combofunc.reconcile.answer import Answer, Question, at_once
+from combofunc.reconcile.plan_result import Answer, Question, at_once
 from surgekit.kube.events import Events
 
 Json = dict[str, Any]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from combofunc.pods import marks
+from combofunc import labels as marks
 from kwok import parts
 from kwok.binaries import Binaries
 from kwok.lab import NODE_MODEL

@@ -12,15 +12,15 @@ import pytest
 from combofunc.metrics import ComboFuncMetrics
 from combofunc.planner import planning
 from combofunc.planner.model import Container, Node, Plan, Size, Weights
+from combofunc.planning_desk import PlanningDesk
 from combofunc.pods.actions import Create
 from combofunc.pods.cluster import Cluster
 from combofunc.pods.pod_table import PodTable
 from combofunc.pods.steps import Room as Left
-from combofunc.reconcile.answer import Question, answer, overtaken
+from combofunc.reconcile.plan_result import Question, answer, overtaken
 from combofunc.reconcile.planner_input import shape_of
-from combofunc.reconcile.planning_desk import PlanningDesk
-from combofunc.reconcile.reconciler import ComboFuncs
 from combofunc.reconcile.spec import read
+from combofunc.reconciler import ComboFuncs
 from combofunc.settings import Settings
 from tests.combofunc.function_in_world import combofunc
 from tests.combofunc.immediate_desk import Told

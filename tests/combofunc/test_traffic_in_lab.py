@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from combofunc.pods import marks
+from combofunc import labels as marks
 from function_gateway.endpoints import COMBOFUNC
 from kwok import parts, prometheus
 from kwok.binaries import PROMETHEUS, Binaries

@@ -20,17 +20,17 @@ from cluster_autoscaler_hook.karpenter.settings import Settings as HookSettings
 from cluster_autoscaler_hook.karpenter.sources import ClusterSource as KarpenterSource
 from cluster_model.cluster_state import ClusterState
 from cluster_model.node_table import NodeTable
-from combofunc.in_place_deployment.deployments import InPlaceDeployments
+from combofunc.in_place_deployment.reconciler import InPlaceDeployments
 from combofunc.in_place_deployment.spec import read as read_deployment
 from combofunc.metrics import ComboFuncMetrics
 from combofunc.pods.cluster import Cluster
-from combofunc.pods.loop import Loop
 from combofunc.pods.pod_table import PodTable
 from combofunc.pods.spec_fields import SpecError
-from combofunc.reconcile.reconciler import ComboFuncs
 from combofunc.reconcile.spec import read as read_combofunc
+from combofunc.reconciler import ComboFuncs
 from combofunc.settings import Settings as ComboFuncSettings
 from combofunc.sources import Sources as ComboFuncSources
+from combofunc.work_loop import Loop
 from function_gateway.controller import Controller as Balancer
 from function_gateway.settings import Settings as BalancerSettings
 from hpa_replacement.adapter.authentication import FrontProxy

@@ -22,13 +22,13 @@ from hypothesis import strategies as st
 from kubernetes import client
 
 from combofunc import settings as combofunc_settings
-from combofunc.in_place_deployment.deployments import InPlaceDeployments
+from combofunc.actuator import carry_out
+from combofunc.in_place_deployment.reconciler import InPlaceDeployments
 from combofunc.metrics import ComboFuncMetrics
-from combofunc.pods.actuator import carry_out
 from combofunc.pods.cluster import Cluster
-from combofunc.pods.loop import Work
 from combofunc.pods.pod_table import PodTable
-from combofunc.reconcile.reconciler import ComboFuncs
+from combofunc.reconciler import ComboFuncs
+from combofunc.work_loop import Work
 from hpa_replacement.knative.pod_autoscaler_status import Observed
 from hpa_replacement.knative.reconciliation import Create, Patch, plan
 from hpa_replacement.metrics import KneeScaleMetrics

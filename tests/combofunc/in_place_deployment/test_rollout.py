@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from combofunc.actuator import carry_out
 from combofunc.in_place_deployment import rollout
-from combofunc.in_place_deployment.deployments import body_of
+from combofunc.in_place_deployment.reconciler import body_of
 from combofunc.in_place_deployment.spec import InPlaceDeployment, read
 from combofunc.in_place_deployment.status import Counts
-from combofunc.pods.actuator import carry_out
 from combofunc.pods.pod import FunctionPod
 from combofunc.pods.pod_table import PodTable
 from tests.combofunc.pods.world import World, node

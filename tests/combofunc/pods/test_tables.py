@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from combofunc.actuator import carry_out
 from combofunc.planner.model import Size
 from combofunc.pods.actions import Create, Delete, Drain, Release, Resize
-from combofunc.pods.actuator import carry_out
 from combofunc.pods.cluster import Cluster
 from combofunc.pods.pod_table import PodTable
 from combofunc.pods.resources import of_size

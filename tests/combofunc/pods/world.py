@@ -10,7 +10,7 @@ import copy
 from datetime import UTC, datetime
 from typing import Any
 
-from combofunc.pods import marks
+from combofunc import labels as marks
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.pods import requests
 from surgekit.kube.quantity import parse

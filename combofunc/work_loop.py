@@ -18,9 +18,9 @@ from typing import Any, Protocol
 
 import structlog
 
+from combofunc.actuator import Done, carry_out
 from combofunc.pods.actions import Action
-from combofunc.pods.actuator import Done, carry_out
-from combofunc.pods.writers import Writers
+from combofunc.writers import Writers
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 
 __all__ = ["Kind", "Loop", "Work"]

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import structlog
 
 from combofunc.planner.model import Planner
-from combofunc.reconcile.answer import Answer, Question, answer, failed
+from combofunc.reconcile.plan_result import Answer, Question, answer, failed
 
 __all__ = ["Desk", "PlanningDesk"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from combofunc.pods import marks
+from combofunc import labels as marks
 from combofunc.pods.actions import (
     Action,
     Create,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from combofunc.planner import planning
 from combofunc.planner.model import Container, Node, Size, Weights
-from combofunc.pods.explicit import plan_replicas
+from combofunc.pods.fixed_replicas import plan_replicas
 
 GIB = 2**30
 SIZES = (Size("small", 500, GIB // 2, 1), Size("medium", 1000, GIB, 3), Size("large", 2000, 2 * GIB, 8))

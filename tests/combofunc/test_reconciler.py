@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
+from combofunc.actuator import Done, carry_out
 from combofunc.explanation import NothingToExplain, explain
 from combofunc.metrics import ComboFuncMetrics
 from combofunc.pods.actions import Create, Drain, Mark, Release
-from combofunc.pods.actuator import Done, carry_out
 from combofunc.pods.cluster import Cluster
-from combofunc.pods.loop import Work
 from combofunc.pods.pod_table import PodTable
-from combofunc.reconcile.reconciler import ComboFuncs
 from combofunc.reconcile.spec import ComboFunc
+from combofunc.reconciler import ComboFuncs
 from combofunc.settings import Settings
+from combofunc.work_loop import Work
 from tests.combofunc.function_in_world import SIZES, combofunc
 from tests.combofunc.immediate_desk import AtOnce, Told
 from tests.combofunc.pods.world import World, node
@@ -80,7 +80,7 @@ class Seen:
 @pytest.fixture(autouse=True)
 def _world_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Back-off counts from the clock; the world's stands at a million seconds."""
-    monkeypatch.setattr("combofunc.reconcile.reconciler.time.time", lambda: 1_000_000.0)
+    monkeypatch.setattr("combofunc.reconciler.time.time", lambda: 1_000_000.0)
 
 
 def test_planned_carried_out_and_said_once() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from combofunc.in_place_deployment.deployments import InPlaceDeployments
-from combofunc.pods.actuator import carry_out
+from combofunc.actuator import carry_out
+from combofunc.in_place_deployment.reconciler import InPlaceDeployments
 from combofunc.pods.pod_table import PodTable
 from surgekit.kube.client import ApiError
 from tests.combofunc.immediate_desk import Told

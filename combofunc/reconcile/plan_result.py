@@ -14,7 +14,7 @@ from combofunc.planner.held_memory import respecting_held_memory
 from combofunc.planner.model import Container, Node, Plan, Planner, Weights
 from combofunc.planner.warm import plan_keeping_warm
 from combofunc.pods.assignment import Assignment, assign
-from combofunc.pods.explicit import plan_replicas
+from combofunc.pods.fixed_replicas import plan_replicas
 from combofunc.pods.steps import Room
 from combofunc.reconcile.planner_input import Shape
 from combofunc.reconcile.spec import ComboFunc

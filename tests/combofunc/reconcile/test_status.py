@@ -15,7 +15,7 @@ from combofunc.reconcile.spec import ComboFunc, SpecError, read
 from combofunc.reconcile.status import Pods
 from surgekit.kube.conditions import Condition, differs
 from surgekit.process.modes import Mode
-from tests.combofunc.test_spec import BY_HAND, combofunc
+from tests.combofunc.reconcile.test_spec import BY_HAND, combofunc
 from tests.paths import ROOT
 
 CRD = ROOT / "manifests" / "combofunc" / "combofunc.yaml"

@@ -9,10 +9,10 @@ from functools import partial
 
 import pytest
 
+from combofunc.actuator import Done
 from combofunc.pods.actions import Delete
-from combofunc.pods.actuator import Done
-from combofunc.pods.loop import Loop, Work
-from combofunc.pods.writers import Writers
+from combofunc.work_loop import Loop, Work
+from combofunc.writers import Writers
 from tests.combofunc.pods.test_tables import body
 from tests.combofunc.pods.world import World, node
 
@@ -83,7 +83,7 @@ def test_what_was_waited_for_is_looked_at_in_the_next_round(
     loop: Loop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A plan that is there does not wait for the distance that events are kept at."""
-    monkeypatch.setattr("combofunc.pods.loop._SPACING_S", 3600.0)
+    monkeypatch.setattr("combofunc.work_loop._SPACING_S", 3600.0)
     kind = Kind()
     loop.know("a", kind)
     until(loop, lambda: kind.looks == ["a"])
@@ -96,7 +96,7 @@ def test_what_was_waited_for_is_looked_at_in_the_next_round(
 
 
 def test_news_do_not_wait_until_all_were_looked_at(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("combofunc.pods.loop._ROUND_S", 0.0)
+    monkeypatch.setattr("combofunc.work_loop._ROUND_S", 0.0)
     kind = Kind()
     for uid in "abc":
         loop.know(uid, kind)

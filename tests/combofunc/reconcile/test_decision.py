@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from combofunc import labels as marks
 from combofunc.planner import planning
 from combofunc.planner.model import Container, Node, Plan, Size, Weights
-from combofunc.pods import marks
 from tests.combofunc.function_in_world import FunctionInWorld
 from tests.combofunc.pods.world import World, node
 

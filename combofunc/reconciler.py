@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 import structlog
 
+from combofunc.actuator import Done
 from combofunc.metrics import ComboFuncMetrics
+from combofunc.planning_desk import Desk
 from combofunc.pods.actions import Create, Release, Resize
-from combofunc.pods.actuator import Done
 from combofunc.pods.cluster import Cluster
-from combofunc.pods.loop import Work
 from combofunc.pods.memory_in_use import MemoryUse, unknown
 from combofunc.pods.pod import FunctionPod
 from combofunc.pods.pod_table import PodTable
@@ -24,10 +24,10 @@ from combofunc.reconcile import status
 from combofunc.reconcile.decision import Decision, decide
 from combofunc.reconcile.plan_validity import REFUSED_FOR_S, Memory
 from combofunc.reconcile.planner_input import shape_of
-from combofunc.reconcile.planning_desk import Desk
 from combofunc.reconcile.report import elsewhere, keeping_memory, ready_concurrency, report, turned
 from combofunc.reconcile.spec import COMBO_FUNCS, ComboFunc, SpecError, TargetFrom, read
 from combofunc.settings import Settings
+from combofunc.work_loop import Work
 from surgekit.kube.conditions import differs, status_before
 from surgekit.kube.events import Events
 from surgekit.process.back_off import back_off_s

@@ -11,6 +11,7 @@ from typing import Any
 
 import structlog
 
+from combofunc.actuator import Done
 from combofunc.in_place_deployment import rollout, status
 from combofunc.in_place_deployment.spec import (
     DEPLOYMENT_LABEL,
@@ -20,9 +21,7 @@ from combofunc.in_place_deployment.spec import (
     read,
 )
 from combofunc.pods.actions import Action, Resize
-from combofunc.pods.actuator import Done
 from combofunc.pods.body import Owner, pod_body
-from combofunc.pods.loop import Work
 from combofunc.pods.memory_in_use import (
     AGAIN_S,
     MemoryUse,
@@ -33,6 +32,7 @@ from combofunc.pods.memory_in_use import (
     until_s,
 )
 from combofunc.pods.pod_table import PodTable
+from combofunc.work_loop import Work
 from surgekit.kube.conditions import differs, status_before
 from surgekit.kube.events import Events
 from surgekit.process.back_off import back_off_s
