@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from combofunc import labels as marks
+from combofunc.labels import (
+    CONCURRENCY_ANNOTATION,
+    DRAINING_SINCE_ANNOTATION,
+    PLACEMENT_GATE,
+    SERVING_LABEL,
+    SIZE_LABEL,
+)
 from combofunc.pods.actions import (
     Action,
     Create,
@@ -79,11 +85,11 @@ def _do(kube: Kube, namespace: str, action: Action) -> Done:
                 action, kube.patch(_PODS.path(namespace, action.pod, "resize"), body, STRATEGIC_MERGE)
             )
         case Mark(uid=uid, size=size, concurrency=concurrency):
-            labels, annotations = {marks.SIZE_LABEL: size}, {marks.CONCURRENCY: str(concurrency)}
+            labels, annotations = {SIZE_LABEL: size}, {CONCURRENCY_ANNOTATION: str(concurrency)}
         case Drain(uid=uid, at_s=at_s):
-            labels, annotations = {marks.SERVING_LABEL: None}, {marks.DRAINING_SINCE: f"{at_s:.3f}"}
+            labels, annotations = {SERVING_LABEL: None}, {DRAINING_SINCE_ANNOTATION: f"{at_s:.3f}"}
         case Undrain(uid=uid):
-            labels, annotations = {marks.SERVING_LABEL: "true"}, {marks.DRAINING_SINCE: None}
+            labels, annotations = {SERVING_LABEL: "true"}, {DRAINING_SINCE_ANNOTATION: None}
         case Delete(uid=uid):
             said = kube.delete(own, {"preconditions": {"uid": uid}})
             going = said.get("kind") == "Pod" and "deletionTimestamp" in said["metadata"]
@@ -113,7 +119,7 @@ def _release(kube: Kube, namespace: str, pod: str, uid: str, node: str) -> Json:
     if node:
         status = {"metadata": {"uid": uid}, "status": {"nominatedNodeName": node}}
         kube.patch(_PODS.path(namespace, pod, "status"), status)
-    gates = {"$patch": "delete", "name": marks.GATE}
+    gates = {"$patch": "delete", "name": PLACEMENT_GATE}
     body = {"metadata": {"uid": uid}, "spec": {"schedulingGates": [gates]}}
     return kube.patch(_PODS.path(namespace, pod), body, STRATEGIC_MERGE)
 

@@ -14,12 +14,12 @@ import structlog
 from combofunc.actuator import Done
 from combofunc.in_place_deployment import rollout, status
 from combofunc.in_place_deployment.spec import (
-    DEPLOYMENT_LABEL,
     IN_PLACE_DEPLOYMENTS,
     InPlaceDeployment,
     SpecError,
     read,
 )
+from combofunc.labels import DEPLOYMENT_LABEL
 from combofunc.pods.actions import Action, Resize
 from combofunc.pods.body import Owner, pod_body
 from combofunc.pods.memory_in_use import (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from combofunc import labels as marks
+from combofunc.labels import PLACEMENT_GATE, SERVING_LABEL, TEMPLATE_LABEL
 from combofunc.pods.resources import Resources, written
 
 __all__ = ["Owner", "pod_body"]
@@ -47,8 +47,8 @@ def pod_body(
     metadata, spec = template.get("metadata") or {}, dict(template["spec"])
     spec["containers"] = [_resized(container, resources) for container in spec["containers"]]
     if gated:
-        spec["schedulingGates"] = [*(spec.get("schedulingGates") or ()), {"name": marks.GATE}]
-    own = {owner.label: owner.name, marks.TEMPLATE_LABEL: template_hash, marks.SERVING_LABEL: "true"}
+        spec["schedulingGates"] = [*(spec.get("schedulingGates") or ()), {"name": PLACEMENT_GATE}]
+    own = {owner.label: owner.name, TEMPLATE_LABEL: template_hash, SERVING_LABEL: "true"}
     return {
         "apiVersion": "v1",
         "kind": "Pod",

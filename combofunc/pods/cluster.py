@@ -15,7 +15,7 @@ from cluster_model.node_fit import NodeTerms, accepts, read_terms
 from cluster_model.node_table import Node as TableNode
 from cluster_model.node_table import NodeTable
 from cluster_model.readers import read_node, read_pod, read_speed
-from combofunc import labels as marks
+from combofunc.labels import PLANNED_NODE_ANNOTATION
 from combofunc.planner.model import Node
 from combofunc.pods.ownership import Owner, owner_of
 from combofunc.pods.steps import Room
@@ -219,5 +219,5 @@ def _placed(obj: Json) -> Json:
         c.get("type") == "PodScheduled" and c.get("reason") == "Unschedulable"
         for c in (obj.get("status") or {}).get("conditions") or ()
     )
-    planned = "" if tried else (metadata.get("annotations") or {}).get(marks.PLANNED_NODE, "")
+    planned = "" if tried else (metadata.get("annotations") or {}).get(PLANNED_NODE_ANNOTATION, "")
     return obj | {"spec": spec | {"nodeName": planned}}

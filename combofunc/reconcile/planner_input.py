@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from combofunc import labels as marks
+from combofunc.labels import CONCURRENCY_ANNOTATION, FUNCTION_LABEL, PLANNED_NODE_ANNOTATION, SIZE_LABEL
 from combofunc.planner.model import Container, Size
 from combofunc.pods.assignment import NewPod
 from combofunc.pods.body import Owner, pod_body
 from combofunc.pods.pod import FunctionPod, Resizing
 from combofunc.pods.resources import of_size, requested
-from combofunc.reconcile.spec import FUNCTION_LABEL, ComboFunc
+from combofunc.reconcile.spec import ComboFunc
 from surgekit.kube.pods import requests
 
 __all__ = ["Shape", "body_of", "containers_of", "shape_of"]
@@ -59,8 +59,8 @@ def body_of(function: ComboFunc, new: NewPod) -> Json:
         function.template_hash,
         owner,
         new.name,
-        {marks.SIZE_LABEL: new.size.name},
-        {marks.CONCURRENCY: str(new.size.concurrency), marks.PLANNED_NODE: new.node},
+        {SIZE_LABEL: new.size.name},
+        {CONCURRENCY_ANNOTATION: str(new.size.concurrency), PLANNED_NODE_ANNOTATION: new.node},
         of_size(new.size, function.container),
         gated=True,
     )

@@ -203,7 +203,7 @@ def body(name: str = "p", owner: str = "f") -> Json:
     amounts = {"cpu": "1", "memory": "1Gi"}
     spec = {
         "containers": [{"name": "app", "resources": {"requests": amounts, "limits": amounts}}],
-        "schedulingGates": [{"name": "surgekit.dev/placement"}],
+        "schedulingGates": [{"name": "surgekit.dev/planned-placement"}],
     }
     return {"metadata": {"name": name, "ownerReferences": [{"uid": owner}]}, "spec": spec}
 

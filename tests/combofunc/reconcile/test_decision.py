@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from combofunc import labels as marks
+from combofunc.labels import PLACEMENT_GATE
 from combofunc.planner import planning
 from combofunc.planner.model import Container, Node, Plan, Size, Weights
 from tests.combofunc.function_in_world import FunctionInWorld
@@ -194,7 +194,7 @@ def test_a_gate_is_taken_off_even_when_paused() -> None:
     function.world.lose_answers = 1  # of the creation: the pod is there, its gate on
     function.look()
     (pod,) = function.world.pods.values()
-    assert pod["spec"]["schedulingGates"] == [{"name": marks.GATE}]
+    assert pod["spec"]["schedulingGates"] == [{"name": PLACEMENT_GATE}]
     function.wants(8, paused=True)
     function.run(3)
     assert function.ready == 8
