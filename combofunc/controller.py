@@ -9,8 +9,8 @@ from pathlib import Path
 
 import structlog
 
-from combofunc.actuator import Done
-from combofunc.in_place_deployment.reconciler import InPlaceDeployments
+from combofunc.actuator import ActionResult as Done
+from combofunc.in_place_deployment.reconciler import InPlaceDeploymentReconciler as InPlaceDeployments
 from combofunc.memory_use import MemoryUsePoll
 from combofunc.metrics import ComboFuncMetrics
 from combofunc.planner import planning
@@ -19,10 +19,10 @@ from combofunc.pods.actions import Create
 from combofunc.pods.cluster import Cluster
 from combofunc.pods.pod_table import PodTable
 from combofunc.reconcile.spec import ComboFunc
-from combofunc.reconciler import ComboFuncs
+from combofunc.reconciler import ComboFuncReconciler as ComboFuncs
 from combofunc.settings import Settings
 from combofunc.sources import Sources
-from combofunc.target_poller import Collecting
+from combofunc.target_poller import TargetPoller as Collecting
 from combofunc.work_loop import Loop
 from surgekit.kube.client import Kube
 from surgekit.kube.events import Events
@@ -66,7 +66,9 @@ class Controller:
             self._memory_use.of,
         )  # fmt: skip
         events = Events(kube, "combofunc", "surgekit.dev/v1alpha1", "InPlaceDeployment")
-        self._deployments = InPlaceDeployments(pods, settings.deferred_s, events, self._memory_use.of)
+        self._deployments = InPlaceDeployments(
+            pods, settings.resize_wait_limit_s, events, self._memory_use.of
+        )
         self._sources = Sources(kube, self._loop, self._cluster, pods, self._functions, self._deployments)
         self.metrics.registry.register(self._sources.unreadable)
         self._stopping = threading.Event()

@@ -1,5 +1,7 @@
-"""Asks metrics.k8s.io what functions' pods use, in a thread of its own. Where it is not served, nothing is
-known, and kubelets say it by refusing."""
+"""Polls metrics.k8s.io for the memory use of functions' pods, in a thread of its own.
+
+Without metrics-server the use is not known; then kubelets refuse a resize that takes away memory in use.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,13 @@ __all__ = ["MemoryUsePoll", "read_use"]
 log = structlog.get_logger(__name__)
 Json = dict[str, Any]
 _PATH = "/apis/metrics.k8s.io/v1beta1/pods"
-_EVERY_S = 15.0  # as often as metrics-server asks the kubelets
+_EVERY_S = 15.0  # as often as metrics-server reads the kubelets
 
 
 class MemoryUsePoll:
     def __init__(self, kube: Kube, leads: Callable[[], bool]) -> None:
         self._kube, self._leads = kube, leads
-        self._use: Mapping[str, Mapping[str, float]] = {}  # by namespace and pod; replaced as a whole
+        self._use: Mapping[str, Mapping[str, float]] = {}  # by namespace and name of pod; replaced as a whole
         self._said = ""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memory use", daemon=True)
@@ -40,7 +42,7 @@ class MemoryUsePoll:
         return self._thread.is_alive()
 
     def of(self, namespace: str) -> Mapping[str, float]:
-        """Bytes by pod, at the last time of asking."""
+        """Bytes by name of pod, at the last poll."""
         return self._use.get(namespace, {})
 
     def ask(self) -> None:
@@ -50,7 +52,7 @@ class MemoryUsePoll:
             self._use = read_use(found)
         except (ApiError, KubeUnreachable) as error:
             self._use, said = {}, str(error)
-        if said and said != self._said:  # a cluster need not have it
+        if said and said != self._said:  # info only: a cluster need not serve it
             log.info("memory use is not known", error=said)
         self._said = said
 
@@ -58,12 +60,12 @@ class MemoryUsePoll:
         while not self._stopping.wait(_EVERY_S):
             try:
                 self.ask()
-            except Exception:  # of ours: the next round may do
-                log.exception("asking for memory use failed")
+            except Exception:  # our fault; the next poll may succeed
+                log.exception("polling memory use failed")
 
 
 def read_use(listed: Json) -> dict[str, dict[str, float]]:
-    """A PodMetricsList: by namespace and pod, all containers together. What cannot be read is left out."""
+    """Read a PodMetricsList: bytes by namespace and name of pod. Pods that cannot be read are left out."""
     found: dict[str, dict[str, float]] = {}
     for pod in listed.get("items") or ():
         try:

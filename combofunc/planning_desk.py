@@ -1,9 +1,8 @@
-"""Plans in threads of its own, so that one function's slow plan keeps neither the loop nor others waiting.
+"""Makes plans in threads of their own, so that a slow plan delays neither the loop nor other functions.
 
-Each namespace has one plan made at a time, and the one that was served longest ago is next: a tenant's many
-or slow plans come out of that tenant's own turns. A function waits once, however often it asks; its question
-is made when its turn comes, from the cluster as it is then. An answer for what is not wanted any more is
-dropped.
+Each namespace has one plan made at a time, and the namespace served longest ago is next. So a tenant with
+many or slow plans only delays itself. A function waits in line once, however often it asks. Its input is made
+when its turn comes, from the cluster at that time. A result for a basis that is no longer wanted is dropped.
 """
 
 from __future__ import annotations
@@ -15,39 +14,40 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import structlog
 
 from combofunc.planner.model import Planner
-from combofunc.reconcile.plan_result import Answer, Question, answer, failed
+from combofunc.reconcile.function_state import Basis
+from combofunc.reconcile.plan_result import PlanResult, failed_result, make_plan
+from combofunc.reconcile.planner_input import PlannerInput
 
 __all__ = ["Desk", "PlanningDesk"]
 
 log = structlog.get_logger(__name__)
-Basis = tuple[Any, ...]
 _THREADS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _Request:
     namespace: str
     basis: Basis
-    question: Callable[[], Question]
+    make_input: Callable[[], PlannerInput]
 
 
 class Desk(Protocol):
-    def ask(
-        self, uid: str, namespace: str, basis: Basis, question: Callable[[], Question]
-    ) -> Answer | None: ...
+    def request(
+        self, uid: str, namespace: str, basis: Basis, make_input: Callable[[], PlannerInput]
+    ) -> PlanResult | None: ...
 
-    def leave(self, uid: str) -> None: ...
+    def cancel(self, uid: str) -> None: ...
 
     def reset(self) -> None: ...
 
 
 class PlanningDesk:
-    """Owned by the loop's thread; only `answer` runs elsewhere."""
+    """Belongs to the loop's thread; only `make_plan` runs in other threads."""
 
     def __init__(
         self,
@@ -56,15 +56,15 @@ class PlanningDesk:
         touch: Callable[[str], None],
         threads: int = _THREADS,
     ) -> None:
-        """`post` has the loop's thread do something; `touch`, called there, a look at a function."""
+        """`post` runs a callable in the loop's thread. `touch` has a function reconciled."""
         self._planner, self._post, self._touch = planner, post, touch
-        self._waiting: dict[str, _Wish] = {}  # by the function's uid, in the order they came
-        self._planning: dict[str, _Wish] = {}
-        self._answers: dict[str, Answer] = {}
-        self._served: dict[str, int] = {}  # namespace -> the last turn it had
+        self._waiting: dict[str, _Request] = {}  # by the function's uid, in order of arrival
+        self._planning: dict[str, _Request] = {}
+        self._results: dict[str, PlanResult] = {}
+        self._served: dict[str, int] = {}  # namespace -> its last turn
         self._turns = itertools.count(1)
         self._term = 0
-        self._questions: queue.SimpleQueue[tuple[int, str, Basis, Question] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[int, str, Basis, PlannerInput] | None] = queue.SimpleQueue()
         self._threads = [
             threading.Thread(target=self._run, name=f"planning {i}", daemon=True) for i in range(threads)
         ]
@@ -77,68 +77,70 @@ class PlanningDesk:
 
     def stop(self) -> None:
         for _ in self._threads:
-            self._questions.put(None)
+            self._queue.put(None)
 
     def reset(self) -> None:
-        """Another replica has acted meanwhile: what was asked before is nobody's question."""
+        """Drop all requests and results: another replica led meanwhile."""
         self._term += 1
         self._waiting.clear()
-        self._answers.clear()
+        self._results.clear()
         self._served.clear()
 
-    def ask(self, uid: str, namespace: str, basis: Basis, question: Callable[[], Question]) -> Answer | None:
-        """The answer; None: it is being worked out or waits for its turn. The function is touched then."""
-        found = self._answers.pop(uid, None)
+    def request(
+        self, uid: str, namespace: str, basis: Basis, make_input: Callable[[], PlannerInput]
+    ) -> PlanResult | None:
+        """The result, or None while it is not ready. The function is touched once it is."""
+        found = self._results.pop(uid, None)
         if found is not None and found.basis == basis:
             return found
         under_way = self._planning.get(uid)
         if under_way is None or under_way.basis != basis:
-            self._waiting[uid] = _Wish(namespace, basis, question)
+            self._waiting[uid] = _Request(namespace, basis, make_input)
             self.hand_out()
-        return self._answers.pop(uid, None)  # the question may have failed at once
+        return self._results.pop(uid, None)  # making the input may have failed at once
 
-    def leave(self, uid: str) -> None:
-        """It needs no plan now, or has taken one."""
+    def cancel(self, uid: str) -> None:
+        """The function needs no plan now, or has taken its result."""
         self._waiting.pop(uid, None)
-        self._answers.pop(uid, None)
+        self._results.pop(uid, None)
         self.hand_out()
 
     def hand_out(self) -> None:
-        """Begin the plans that threads are free for. Also to be called now and then."""
+        """Start waiting plans on free threads. Also called from time to time."""
         while len(self._planning) < len(self._threads):
-            taken = {wish.namespace for wish in self._planning.values()}
-            free = [uid for uid, wish in self._waiting.items() if wish.namespace not in taken]
+            taken = {request.namespace for request in self._planning.values()}
+            free = [uid for uid, request in self._waiting.items() if request.namespace not in taken]
             if not free:
                 return
             uid = min(free, key=lambda uid: self._served.get(self._waiting[uid].namespace, 0))
-            wish = self._waiting.pop(uid)
-            self._served[wish.namespace] = next(self._turns)
+            request = self._waiting.pop(uid)
+            self._served[request.namespace] = next(self._turns)
             try:
-                asked = wish.question()
+                given = request.make_input()
             except Exception as error:
-                self._answers[uid] = failed(wish.basis, error)
+                self._results[uid] = failed_result(request.basis, error)
                 self._touch(uid)
                 continue
-            self._planning[uid] = wish
-            self._questions.put((self._term, uid, wish.basis, asked))
+            self._planning[uid] = request
+            self._queue.put((self._term, uid, request.basis, given))
 
-    def _take(self, term: int, uid: str, found: Answer) -> None:
+    def _take(self, term: int, uid: str, result: PlanResult) -> None:
         self._planning.pop(uid, None)
-        if term == self._term and uid not in self._waiting:  # else something else is wanted by now
-            self._answers[uid] = found
+        if term == self._term and uid not in self._waiting:  # else another plan is wanted by now
+            self._results[uid] = result
             self._touch(uid)
-            # The next is begun once this one was taken: what it plans to create counts by then.
+            # The next plan starts after this result was taken, so that it counts the pods planned here.
 
-    # --- threads ---
+    # --- planning threads ---
 
     def _run(self) -> None:
-        while (asked := self._questions.get()) is not None:
-            term, uid, basis, question = asked
+        while (item := self._queue.get()) is not None:
+            term, uid, basis, given = item
             began_s = time.perf_counter()
             try:
-                found = answer(basis, question, self._planner)
+                result = make_plan(basis, given, self._planner)
             except Exception as error:
                 log.exception("plan failed", function=uid)
-                found = failed(basis, error)
-            found = replace(found, took_s=time.perf_counter() - began_s)
-            self._post(partial(self._take, term, uid, found))
+                result = failed_result(basis, error)
+            result = replace(result, planning_s=time.perf_counter() - began_s)
+            self._post(partial(self._take, term, uid, result))

@@ -1,4 +1,4 @@
-"""Asks the collector for targets again and again, in a thread of its own: Prometheus may be slow."""
+"""Polls the collector for targets, in a thread of its own because Prometheus may be slow."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from combofunc.settings import Settings
 from surgekit.prometheus.client import Queries, Round
 from surgekit.prometheus.query_lanes import COMMON_WINDOWS_S, Lanes
 
-__all__ = ["Collecting"]
+__all__ = ["TargetPoller"]
 
-_TIMEOUTS = 2  # of a query: as long may the queries of one namespace take together
+_TIMEOUTS = 2  # all queries of one namespace together may take this many query timeouts
 log = structlog.get_logger(__name__)
 
 
-class Collecting:
+class TargetPoller:
     def __init__(
         self,
         settings: Settings,
@@ -31,7 +31,7 @@ class Collecting:
         functions: Callable[[], Mapping[str, ComboFunc]],
         changed: Callable[[str], None],
     ) -> None:
-        """`functions`: by uid, those to ask for; `changed`: told the uid of one whose answer is another."""
+        """`functions`: the functions to poll, by uid. `changed`: called with the uid if a target changes."""
         self._settings, self._prometheus = settings, prometheus
         self._leads, self._functions, self._changed = leads, functions, changed
         self._lanes = Lanes(
@@ -39,7 +39,7 @@ class Collecting:
         )
         self._answers: dict[str, int | str] = {}  # by uid
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="collecting", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="target poller", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -53,15 +53,15 @@ class Collecting:
         return self._thread.is_alive()
 
     def target(self, function: ComboFunc) -> int | str:
-        """The last answer: a target, or why there is none."""
+        """The last target, or why there is none."""
         return self._answers.get(function.uid, "Prometheus has not been asked yet")
 
     def _run(self) -> None:
         while not self._stopping.wait(self._settings.collect_every_s):
             try:
                 self._collect()
-            except Exception:  # a fault of ours in one round must not be the end of all
-                log.exception("collecting failed")
+            except Exception:  # our fault; the next round may succeed
+                log.exception("polling targets failed")
 
     def _collect(self) -> None:
         functions = self._functions() if self._leads() else {}
@@ -73,8 +73,8 @@ class Collecting:
             collector = function.collector
             common = collector.query is None and collector.window_s in COMMON_WINDOWS_S
             (together if common else by_namespace[function.namespace]).append(function)
-        for namespace, of_one in by_namespace.items():
-            self._lanes.begin(namespace, now_s, partial(self._ask, of_one))
+        for namespace, own in by_namespace.items():
+            self._lanes.begin(namespace, now_s, partial(self._ask, own))
         self._ask(together, Round(self._prometheus, now_s))
 
     def _ask(self, functions: Sequence[ComboFunc], round_: Round) -> None:
@@ -94,5 +94,5 @@ def _bounded(found: Target | str) -> int | str:
     if isinstance(found, str):
         return found
     if found.concurrency > MAX_TARGET:
-        return f"a concurrency of {found.concurrency} was measured; {MAX_TARGET} is the most there can be"
+        return f"measured concurrency {found.concurrency} is above the limit of {MAX_TARGET}"
     return found.concurrency

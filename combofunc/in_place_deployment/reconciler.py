@@ -1,4 +1,4 @@
-"""InPlaceDeployments as the loop sees them."""
+"""Reconciles InPlaceDeployments: decides, remembers, and reports in status, Events and logs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from combofunc.actuator import Done
+from combofunc.actuator import ActionResult
 from combofunc.in_place_deployment import rollout, status
 from combofunc.in_place_deployment.spec import (
     IN_PLACE_DEPLOYMENTS,
@@ -37,7 +37,7 @@ from surgekit.kube.conditions import differs, status_before
 from surgekit.kube.events import Events
 from surgekit.process.back_off import back_off_s
 
-__all__ = ["InPlaceDeployments", "body_of"]
+__all__ = ["InPlaceDeploymentReconciler", "new_pod_body"]
 
 log = structlog.get_logger(__name__)
 Json = dict[str, Any]
@@ -46,123 +46,123 @@ _LISTED = 5  # pods in an event
 
 
 @dataclass(slots=True)
-class _Known:
-    """Of one in this term."""
+class _DeploymentState:
+    """Per-deployment state while this replica leads."""
 
-    written: Json = field(default_factory=dict)  # of the status, before the watch tells of it
-    failure: str = ""
-    failures: int = 0
+    status_written: Json = field(default_factory=dict)  # fields the watch may not show yet
+    api_failure: str = ""
+    api_failures: int = 0  # in a row
     failed_generation: int = 0
     retry_at_s: float = 0.0
-    refused: frozenset[str] = frozenset()  # uids of pods that the API server does not let be resized so
-    overdue: str = ""  # uid of the pod that waited too long for its resize and is replaced
-    in_use: Mapping[str, Refused] = field(default_factory=dict)  # by pod's uid: memory it would not give up
-    keeping: frozenset[str] = frozenset()  # pods told of that keep memory
+    refused: frozenset[str] = frozenset()  # uids of pods whose resize the API server refused
+    overdue: str = ""  # uid of the pod that is replaced because its resize waited too long
+    memory_refusals: Mapping[str, Refused] = field(default_factory=dict)  # pod's uid -> memory it keeps
+    keeping_memory: frozenset[str] = frozenset()  # names of pods reported to keep memory
 
 
-class InPlaceDeployments:
+class InPlaceDeploymentReconciler:
     def __init__(
-        self, pods: PodTable, deferred_s: float, events: Events, memory_use: MemoryUse = unknown
+        self, pods: PodTable, resize_wait_limit_s: float, events: Events, memory_use: MemoryUse = unknown
     ) -> None:
-        """`deferred_s`: beyond spec.drain, how long a resize may wait for room."""
-        self._pods, self._deferred_s = pods, deferred_s
+        """`resize_wait_limit_s`: how long a resize may wait for room, beyond spec.drain."""
+        self._pods, self._resize_wait_limit_s = pods, resize_wait_limit_s
         self._events, self._memory_use = events, memory_use
         self.objects: dict[str, Json] = {}  # by uid
-        self._known: dict[str, _Known] = {}
+        self._states: dict[str, _DeploymentState] = {}
 
     def reset(self) -> None:
-        self._known.clear()
+        self._states.clear()
 
     def drop(self, uid: str) -> None:
         self.objects.pop(uid, None)
-        self._known.pop(uid, None)
+        self._states.pop(uid, None)
 
-    def look(self, uid: str, now_s: float) -> Work | None:
+    def reconcile(self, uid: str, now_s: float) -> Work | None:
         obj = self.objects.get(uid)
         if obj is None:
             return None
-        known = self._known.setdefault(uid, _Known())
-        before = status_before(obj) | known.written
+        state = self._states.setdefault(uid, _DeploymentState())
+        before = status_before(obj) | state.status_written
         try:
             deployment = read(obj)
         except SpecError as error:
             return self._work(
-                obj, known, before, status.invalid_status(obj | {"status": before}, error, now_s)
+                obj, state, before, status.invalid_status(obj | {"status": before}, error, now_s)
             )
         pods = self._pods.of(deployment.namespace, uid)
         if unread := self._pods.unread(deployment.namespace, uid):
-            # A rollout without them would replace pods that are there.
+            # A rollout without the unreadable pods would replace pods that exist.
             there = rollout.counts(deployment, pods)
             why = f"{len(unread)} of its pods cannot be read, {unread[0]} for one; pods stay as they are"
-            return self._work(obj, known, before, status.status_of(deployment, before, there, "", why, now_s))
-        if deployment.generation != known.failed_generation:
-            # What was refused may be wanted no more.
-            known.refused, known.failure, known.retry_at_s = frozenset(), "", 0.0
-        deferred_before_s = now_s - self._deferred_s - deployment.drain_s
-        last = known.overdue
-        known.overdue = (
-            "" if deployment.paused else rollout.overdue(deployment, pods, last, deferred_before_s)
-        )
-        known.in_use = noting(known.in_use, pods, now_s)
-        least = least_memory(known.in_use, pods, self._memory_use(deployment.namespace), now_s)
-        there = rollout.counts(deployment, pods, known.overdue, least)
-        replaced = known.refused | {known.overdue}
+            return self._work(obj, state, before, status.status_of(deployment, before, there, "", why, now_s))
+        if deployment.generation != state.failed_generation:
+            # The new spec may not need what was refused.
+            state.refused, state.api_failure, state.retry_at_s = frozenset(), "", 0.0
+        limit_s = now_s - self._resize_wait_limit_s - deployment.drain_s
+        last = state.overdue
+        state.overdue = "" if deployment.paused else rollout.overdue(deployment, pods, last, limit_s)
+        state.memory_refusals = noting(state.memory_refusals, pods, now_s)
+        least = least_memory(state.memory_refusals, pods, self._memory_use(deployment.namespace), now_s)
+        there = rollout.counts(deployment, pods, state.overdue, least)
+        replaced = state.refused | {state.overdue}
         steps = rollout.next_steps(
-            deployment, pods, replaced, lambda name: body_of(deployment, name), now_s, least
+            deployment, pods, replaced, lambda name: new_pod_body(deployment, name), now_s, least
         )
-        event = self._kept_memory(obj["metadata"], known, rollout.keeping_memory(deployment, pods, least))
-        held_s = known.retry_at_s - now_s
+        event = self._memory_event(obj["metadata"], state, rollout.keeping_memory(deployment, pods, least))
+        held_s = state.retry_at_s - now_s
         if held_s <= 0 and not steps.actions:
-            known.failure = ""  # what failed is not wanted any more, or came about: the answer was lost
-        patch = status.status_of(deployment, before, there, steps.waiting, known.failure, now_s)
+            state.api_failure = ""  # no longer needed, or carried out and only the answer was lost
+        patch = status.status_of(deployment, before, there, steps.waiting, state.api_failure, now_s)
         if deployment.paused or held_s > 0:
             wait_s = held_s if held_s > 0 else math.inf
-            return self._work(obj, known, before, patch, again_in_s=wait_s, event=event)
+            return self._work(obj, state, before, patch, again_in_s=wait_s, event=event)
         if steps.actions:
             kinds = [type(action).__name__ for action in steps.actions]
             done = {kind: kinds.count(kind) for kind in sorted(set(kinds))}
             log.info("steps", namespace=deployment.namespace, deployment=deployment.name, decision=done)
-        again_in_s = min(steps.again_in_s, until_s(known.in_use, now_s) - now_s)
-        again_in_s = min(again_in_s, AGAIN_S) if known.keeping else again_in_s
-        return self._work(obj, known, before, patch, steps.actions, again_in_s, event)
+        again_in_s = min(steps.again_in_s, until_s(state.memory_refusals, now_s) - now_s)
+        again_in_s = min(again_in_s, AGAIN_S) if state.keeping_memory else again_in_s
+        return self._work(obj, state, before, patch, steps.actions, again_in_s, event)
 
-    def _kept_memory(
-        self, metadata: Json, known: _Known, keeping: Sequence[str]
+    def _memory_event(
+        self, metadata: Json, state: _DeploymentState, keeping: Sequence[str]
     ) -> Callable[[], None] | None:
-        """The event of pods that use more memory than the template gives."""
-        new, known.keeping = sorted(set(keeping) - known.keeping), frozenset(keeping)
+        """The Event for pods that use more memory than the template gives."""
+        new, state.keeping_memory = sorted(set(keeping) - state.keeping_memory), frozenset(keeping)
         if not new:
             return None
         more = f" and {len(new) - _LISTED} more" if len(new) > _LISTED else ""
         note = (
-            f"memory in use is not taken away, only cpu: {', '.join(new[:_LISTED])}{more}; asked for again "
-            f"later; delete a pod to have it replaced"
+            f"pods keep memory that they use and give up only cpu: {', '.join(new[:_LISTED])}{more}; tried "
+            f"again later; delete a pod to replace it"
         )
         return partial(self._events.post, metadata, "MemoryInUse", note, "Warning")
 
-    def came_of(self, uid: str, done: Sequence[Done], status_failure: str) -> None:
-        known = self._known.get(uid)
-        if known is None:
+    def on_results(self, uid: str, results: Sequence[ActionResult], status_failure: str) -> None:
+        state = self._states.get(uid)
+        if state is None:
             return
         if status_failure:
-            known.written = {}
-        failed = [came for came in done if came.failure]
+            state.status_written = {}
+        failed = [result for result in results if result.failure]
         if not failed:
-            known.failure, known.failures = ("", 0) if done else (known.failure, known.failures)
+            state.api_failure, state.api_failures = (
+                ("", 0) if results else (state.api_failure, state.api_failures)
+            )
             return
-        known.failures += 1
-        known.failure = failed[0].failure
-        known.retry_at_s = time.time() + back_off_s(known.failures, _FIRST_WAIT_S, _LONGEST_WAIT_S)
+        state.api_failures += 1
+        state.api_failure = failed[0].failure
+        state.retry_at_s = time.time() + back_off_s(state.api_failures, _FIRST_WAIT_S, _LONGEST_WAIT_S)
         generation = self.objects.get(uid, {}).get("metadata", {}).get("generation", 0)
-        if generation != known.failed_generation:
-            known.failed_generation, known.refused = generation, frozenset()
-        known.refused |= {c.action.uid for c in failed if c.refused and isinstance(c.action, Resize)}
-        log.warning("action failed", deployment=uid, error=known.failure, failures=len(failed))
+        if generation != state.failed_generation:
+            state.failed_generation, state.refused = generation, frozenset()
+        state.refused |= {c.action.uid for c in failed if c.refused and isinstance(c.action, Resize)}
+        log.warning("action failed", deployment=uid, error=state.api_failure, failures=len(failed))
 
     @staticmethod
     def _work(
         obj: Json,
-        known: _Known,
+        state: _DeploymentState,
         before: Json,
         patch: Json,
         actions: Sequence[Action] = (),
@@ -173,14 +173,17 @@ class InPlaceDeployments:
         path = IN_PLACE_DEPLOYMENTS.path(metadata["namespace"], metadata["name"], "status")
         changed = differs(before, patch)
         if changed:
-            known.written = known.written | patch
+            state.status_written = state.status_written | patch
         body = {"metadata": {"uid": metadata["uid"]}, "status": patch}
         status = (path, body) if changed else None
         return Work(metadata["namespace"], actions, status, event, again_in_s)
 
 
-def body_of(deployment: InPlaceDeployment, name: str) -> Json:
+def new_pod_body(deployment: InPlaceDeployment, name: str) -> Json:
     owner = Owner(
         "surgekit.dev/v1alpha1", "InPlaceDeployment", deployment.name, deployment.uid, DEPLOYMENT_LABEL
     )
-    return pod_body(deployment.template, deployment.template_hash, owner, name, {}, {}, {}, gated=False)
+    return pod_body(
+        deployment.template, deployment.template_hash, owner, name,
+        labels={}, annotations={}, resources={}, gated=False,
+    )  # fmt: skip

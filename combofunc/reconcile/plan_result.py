@@ -1,120 +1,106 @@
-"""From what is asked of a planner to a plan with names on it. Pure, and may take a while.
+"""Runs the planner for one function and names the new pods. Pure; may take a second.
 
-A question holds values only, so that it can be answered in another thread while the cluster moves on. The
-answer says what it was made from; whoever takes it compares that with what there is by then.
+A plan is made in another thread while the cluster changes. So its result says what it was made from, and
+`is_stale` compares that with the cluster when the result arrives.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from combofunc.planner.held_memory import respecting_held_memory
-from combofunc.planner.model import Container, Node, Plan, Planner, Weights
+from combofunc.planner.model import Container, Plan, Planner
 from combofunc.planner.warm import plan_keeping_warm
 from combofunc.pods.assignment import Assignment, assign
 from combofunc.pods.fixed_replicas import plan_replicas
 from combofunc.pods.steps import Room
-from combofunc.reconcile.planner_input import Shape
-from combofunc.reconcile.spec import ComboFunc
+from combofunc.reconcile.function_state import Basis
+from combofunc.reconcile.planner_input import PlannerInput
 from combofunc.reconcile.status import sizes_usable
 from surgekit.kube.conditions import Condition
 
-__all__ = ["Answer", "Ask", "Question", "answer", "at_once", "failed", "overtaken"]
+__all__ = ["PlanResult", "RequestPlan", "failed_result", "is_stale", "make_plan", "plan_at_once"]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    function: ComboFunc
-    target: int
-    shape: Shape
-    nodes: Sequence[Node]
-    containers: Sequence[Container]
-    weights: Weights
-    idle_since: Mapping[str, float]
-    pods: Sequence[str]  # names of all there are, so that none is given again
-    outdated: frozenset[str]  # of pods of earlier templates
-    least_memory: Mapping[str, float]  # pod's uid -> bytes it is not asked to go below
-    now_s: float
+class PlanResult:
+    """A plan with its assignment, or the failure; and the cluster it was made from."""
 
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    basis: tuple[Any, ...]  # what was wanted
-    failure: str = ""  # then there is nothing else
+    basis: Basis
+    failure: str = ""  # if set, only `basis` and `planning_s` hold
     plan: Plan | None = None
     assignment: Assignment | None = None
     idle_since: Mapping[str, float] = field(default_factory=dict)
-    usable: Condition | None = None
-    outdated: frozenset[str] = frozenset()
+    sizes_usable: Condition | None = None
+    outdated_pods: frozenset[str] = frozenset()
     least_memory: Mapping[str, float] = field(default_factory=dict)
     containers: frozenset[tuple[str, str, str]] = frozenset()  # pod, node, size
-    rooms: Mapping[str, Room] = field(default_factory=dict)  # that were left on the plan's nodes
-    asked_at_s: float = 0.0
-    took_s: float = 0.0
+    rooms: Mapping[str, Room] = field(default_factory=dict)  # free on the plan's nodes when it was requested
+    requested_at_s: float = 0.0
+    planning_s: float = 0.0
 
 
-# Asks for a plan for this basis; None while it is not there. The question is made when its turn comes.
-Ask = Callable[[tuple[Any, ...], Callable[[], Question]], Answer | None]
+# Requests a plan for this basis. None: it is not ready yet. The input is made when planning starts.
+RequestPlan = Callable[[Basis, Callable[[], PlannerInput]], PlanResult | None]
 
 
-def at_once(planner: Planner) -> Ask:
+def plan_at_once(planner: Planner) -> RequestPlan:
     """Plans while the caller waits."""
 
-    def ask(basis: tuple[Any, ...], question: Callable[[], Question]) -> Answer:
+    def request(basis: Basis, make_input: Callable[[], PlannerInput]) -> PlanResult:
         try:
-            return answer(basis, question(), planner)
+            return make_plan(basis, make_input(), planner)
         except Exception as error:
-            return failed(basis, error)
+            return failed_result(basis, error)
 
-    return ask
-
-
-def failed(basis: tuple[Any, ...], error: Exception) -> Answer:
-    """Whatever it is, the pods stay as they are."""
-    return Answer(basis, failure=f"{type(error).__name__}: {error}")
+    return request
 
 
-def answer(basis: tuple[Any, ...], asked: Question, planner: Planner) -> Answer:
-    """Raises what the planner does, and for a question that makes no sense."""
-    function, sizes, nodes, containers = asked.function, asked.shape.sizes, asked.nodes, asked.containers
+def failed_result(basis: Basis, error: Exception) -> PlanResult:
+    """A result that leaves all pods as they are."""
+    return PlanResult(basis, failure=f"{type(error).__name__}: {error}")
+
+
+def make_plan(basis: Basis, given: PlannerInput, planner: Planner) -> PlanResult:
+    """Raises what the planner raises, ValueError for bad input, BadPlan for a plan that does not fit it."""
+    function, request = given.function, given.request
     planner = respecting_held_memory(planner)
     idle_since: Mapping[str, float] = {}
     if function.replicas is not None:
-        plan = plan_replicas(function.replicas, sizes, nodes, containers, asked.weights, planner)
+        plan = plan_replicas(function.replicas, request, planner)
     else:
-        question = (sizes, nodes, containers, asked.target, asked.weights)
-        warm = (asked.idle_since, function.keep_warm_s, asked.now_s)
-        plan, idle_since = plan_keeping_warm(planner, *question, *warm)
-    salt = f"{function.uid}/{function.template_hash}/{','.join(sorted(asked.pods))}"
+        plan, idle_since = plan_keeping_warm(
+            planner, request, given.idle_since, function.keep_warm_s, given.now_s
+        )
+    salt = f"{function.uid}/{function.template_hash}/{','.join(sorted(given.pod_names))}"
     used = _needs(plan).keys()
-    return Answer(
+    return PlanResult(
         basis,
         plan=plan,
-        assignment=assign(plan, containers, function.sizes, function.name, salt),
+        assignment=assign(plan, request.containers, function.sizes, function.name, salt),
         idle_since=idle_since,
-        usable=sizes_usable(sizes, nodes),
-        outdated=asked.outdated,
-        least_memory=asked.least_memory,
-        containers=frozenset((c.pod, c.node, c.size.name) for c in containers),
+        sizes_usable=sizes_usable(request.sizes, request.nodes),
+        outdated_pods=given.outdated_pods,
+        least_memory=given.least_memory,
+        containers=frozenset((c.pod, c.node, c.size.name) for c in request.containers),
         rooms={
             node.name: Room(node.cpu_free_millicores, node.memory_free_bytes, node.pods_free)
-            for node in nodes
+            for node in request.nodes
             if node.name in used
         },
-        asked_at_s=asked.now_s,
+        requested_at_s=given.now_s,
     )
 
 
-def overtaken(found: Answer, containers: Sequence[Container], room: Callable[[str], Room | None]) -> bool:
-    """Whether the answer came too late: the function's pods are others, or the room it counts on is taken."""
-    if found.plan is None:
+def is_stale(result: PlanResult, containers: Sequence[Container], room: Callable[[str], Room | None]) -> bool:
+    """Whether the function's pods changed since the request, or others took the room the plan needs."""
+    if result.plan is None:
         return False
-    if found.containers != {(c.pod, c.node, c.size.name) for c in containers}:
+    if result.containers != {(c.pod, c.node, c.size.name) for c in containers}:
         return True
-    for node, needs in _needs(found.plan).items():
-        now, then = room(node), found.rooms.get(node)
+    for node, needs in _needs(result.plan).items():
+        now, then = room(node), result.rooms.get(node)
         if now is None or then is None:
             return True
         left = (now.cpu_millicores, now.memory_bytes, now.pods)
@@ -125,7 +111,7 @@ def overtaken(found: Answer, containers: Sequence[Container], room: Callable[[st
 
 
 def _needs(plan: Plan) -> Mapping[str, tuple[int, int, int]]:
-    """By node that gets something new: the millicores, bytes and pods it takes, less those it gives back."""
+    """Millicores, bytes and pods that the plan adds on each node with something new, less what it frees."""
     new = {*(c.node for c in plan.created), *(r.container.node for r in plan.resized)}
     changes = [(c.node, c.size, c.size.memory_bytes, 1, 1) for c in plan.created]
     changes += [(r.container.node, r.to, r.container.memory_as(r.to), 1, 0) for r in plan.resized]

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.lab
 
 @pytest.fixture(scope="module")
 def running(binaries: Binaries) -> Iterator[Running]:
-    with lab_with_controller.running("combofunc", deferred_s=2.0) as running:
+    with lab_with_controller.running("combofunc", resize_wait_limit_s=2.0) as running:
         yield running
 
 

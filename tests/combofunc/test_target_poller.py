@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from combofunc.reconcile.spec import ComboFunc, read
 from combofunc.settings import Settings
-from combofunc.target_poller import Collecting
+from combofunc.target_poller import TargetPoller
 from surgekit.prometheus.client import Labels
 from tests.combofunc.function_in_world import combofunc
 
@@ -27,9 +27,9 @@ def asked() -> ComboFunc:
     return read(combofunc(None, targetFrom="Collector", collector={"query": "sum(x)"}))
 
 
-def collecting(prometheus: Says, leads: bool, changed: list[str]) -> Collecting:
+def collecting(prometheus: Says, leads: bool, changed: list[str]) -> TargetPoller:
     function = asked()
-    return Collecting(
+    return TargetPoller(
         Settings(collect_every_s=0.01),
         prometheus,
         lambda: leads,
@@ -44,7 +44,7 @@ def test_it_is_told_when_the_answer_is_another() -> None:
     assert there.target(asked()) == "Prometheus has not been asked yet"
     there.start()
     deadline_s = time.monotonic() + 10
-    for value, target in ((6.5, 7), (20.0, 20), (1e5 + 1, "100000 is the most there can be")):
+    for value, target in ((6.5, 7), (20.0, 20), (1e5 + 1, "above the limit of 100000")):
         prometheus.value = value
         while not str(there.target(asked())).endswith(str(target)):
             assert time.monotonic() < deadline_s
@@ -81,7 +81,7 @@ def test_a_slow_query_of_one_namespace_holds_up_nobody_else() -> None:
         obj["metadata"] |= {"namespace": namespace, "uid": namespace}
         functions[namespace] = read(obj)
     prometheus, changed = Hangs(), list[str]()
-    there = Collecting(Settings(), prometheus, lambda: True, lambda: functions, changed.append)
+    there = TargetPoller(Settings(), prometheus, lambda: True, lambda: functions, changed.append)
     try:
         for _ in range(3):
             there._collect()

@@ -170,7 +170,7 @@ def test_planned_pods_count_from_when_their_owner_is_known() -> None:
 
 def test_what_is_about_to_be_created_takes_room_until_it_is_told_of() -> None:
     there = cluster()
-    there.presume("shop/p", "n1", 1000, GIB, 0.0)
+    there.assume("shop/p", "n1", 1000, GIB, 0.0)
     assert there.room("n1") == Room(7000, 15 * GIB, 109)
     there.forget("shop/p")
     assert there.room("n1") == Room(8000, 16 * GIB, 110)
