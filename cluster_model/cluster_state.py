@@ -1,8 +1,8 @@
-"""What is bound to the nodes, and what the extender presumes will be.
+"""Pods bound to nodes, and pods assumed to be bound soon.
 
-An extender without `bind` is never told the scheduler's choice, and a binding reaches the watch only
-later; so every answer presumes that its best node was taken. A presumption ends when the binding is
-seen (wherever it went), or after `presume_s` if it never is.
+An extender without `bind` is never told which node the scheduler took, and the watch shows a binding only
+later. So each answer assumes that its best node was taken. An assumed pod is forgotten when the watch shows
+its binding, on whichever node, or after `assumed_pod_ttl_s`.
 
 Owned by one thread. Time is an argument.
 """
@@ -31,11 +31,11 @@ class PodFacts:
 
 
 class ClusterState:
-    def __init__(self, nodes: NodeTable, presume_s: float, creation_limit_s: float) -> None:
+    def __init__(self, nodes: NodeTable, assumed_pod_ttl_s: float, creation_limit_s: float) -> None:
         self.nodes = nodes
-        self._presume_s, self._creation_limit_s = presume_s, creation_limit_s
+        self._assumed_pod_ttl_s, self._creation_limit_s = assumed_pod_ttl_s, creation_limit_s
         self._bound: dict[str, PodFacts] = {}
-        self._presumed: dict[str, tuple[PodFacts, float]] = {}  # in order of expiry: one duration for all
+        self._assumed: dict[str, tuple[PodFacts, float]] = {}  # in order of expiry: all have the same TTL
         self._creating_until: deque[tuple[float, str]] = deque()
 
     def put_pod(self, pod: PodFacts, now_s: float) -> None:
@@ -46,7 +46,7 @@ class ClusterState:
                 self._creating_until.append((now_s + self._creation_limit_s, pod.uid))
         else:
             self._release(before)
-            if not before.creating:  # created once, or hung: never contention again
+            if not before.creating:  # it was created, or hung: it is never contention again
                 pod = replace(pod, creating=False)
         self._bound[pod.uid] = pod
         self._hold(pod)
@@ -57,29 +57,29 @@ class ClusterState:
             self._release(pod)
 
     def keep_pods(self, uids: Set[str]) -> None:
-        """All others are gone."""
+        """Drop all other pods."""
         for uid in self._bound.keys() - uids:
             self.drop_pod(uid)
 
-    def presume(self, pod: PodToPlace, node: str, now_s: float) -> None:
+    def assume(self, pod: PodToPlace, node: str, now_s: float) -> None:
         """Count the pod as if `node` had taken it."""
         if pod.uid in self._bound:
             return
         self.forget(pod.uid)
-        presumed = PodFacts(pod.uid, node, pod.cpu_millicores, pod.memory_bytes, creating=True)
-        self._presumed[pod.uid] = (presumed, now_s + self._presume_s)
-        self._hold(presumed)
+        assumed = PodFacts(pod.uid, node, pod.cpu_millicores, pod.memory_bytes, creating=True)
+        self._assumed[pod.uid] = (assumed, now_s + self._assumed_pod_ttl_s)
+        self._hold(assumed)
 
     def forget(self, uid: str) -> None:
-        """Whatever was presumed of the pod no longer holds: it was bound, or is placed anew."""
-        if (found := self._presumed.pop(uid, None)) is not None:
+        """Stop assuming where the pod is: it was bound, or is placed again."""
+        if (found := self._assumed.pop(uid, None)) is not None:
             self._release(found[0])
 
     def expire(self, now_s: float) -> int:
-        """End presumptions that never came true, and creations that hang; how many presumptions."""
+        """Forget assumed pods whose TTL is over (returns their number), and creations that hang."""
         expired = 0
-        while self._presumed:
-            uid, (_, until_s) = next(iter(self._presumed.items()))
+        while self._assumed:
+            uid, (_, until_s) = next(iter(self._assumed.items()))
             if until_s > now_s:
                 break
             self.forget(uid)
@@ -93,13 +93,13 @@ class ClusterState:
         return expired
 
     def node_of(self, uid: str) -> str | None:
-        """Where the watch saw the pod bound."""
+        """The node that the watch shows the pod bound to."""
         pod = self._bound.get(uid)
         return pod.node if pod else None
 
     @property
     def counts(self) -> dict[str, int]:
-        return {"nodes": len(self.nodes), "bound": len(self._bound), "presumed": len(self._presumed)}
+        return {"nodes": len(self.nodes), "bound": len(self._bound), "assumed": len(self._assumed)}
 
     def _hold(self, pod: PodFacts) -> None:
         self.nodes.hold(pod.node, pod.cpu_millicores, pod.memory_bytes, int(pod.creating))

@@ -6,21 +6,21 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from combofunc.in_place_deployment.deployments import InPlaceDeployments
+from combofunc.actuator import ActionResult
+from combofunc.in_place_deployment.reconciler import InPlaceDeploymentReconciler
 from combofunc.memory_use import MemoryUsePoll
 from combofunc.metrics import ComboFuncMetrics
 from combofunc.planner import planning
+from combofunc.planning_desk import PlanningDesk
 from combofunc.pods.actions import Create
-from combofunc.pods.actuator import Done
 from combofunc.pods.cluster import Cluster
-from combofunc.pods.loop import Loop
 from combofunc.pods.pod_table import PodTable
-from combofunc.reconcile.planning_desk import PlanningDesk
-from combofunc.reconcile.reconciler import ComboFuncs
 from combofunc.reconcile.spec import ComboFunc
+from combofunc.reconciler import ComboFuncReconciler
 from combofunc.settings import Settings
 from combofunc.sources import Sources
-from combofunc.target_poller import Collecting
+from combofunc.target_poller import TargetPoller
+from combofunc.work_loop import Loop
 from surgekit.kube.client import Kube
 from surgekit.kube.events import Events
 from surgekit.kube.lease import Lease
@@ -47,18 +47,21 @@ class Controller(controller.Controller):
             settings.creation_limit_s,
         )
         pods = PodTable()
-        self._loop = Loop(kube, lambda: self.leads, self._told)
+        self._loop = Loop(kube, lambda: self.leads, self._on_result)
         events = Events(kube, "combofunc", "surgekit.dev/v1alpha1", "ComboFunc")
-        collecting = Collecting(
+        self._targets = TargetPoller(
             settings, prometheus, lambda: self.leads, self._collected, self._target_changed
         )
         self._desk = PlanningDesk(planning.plan, self._loop.post, self._loop.hasten)
         memory_use = MemoryUsePoll(kube, lambda: self.leads)
-        self._functions = ComboFuncs(
-            self._cluster, pods, settings, self.metrics, self._desk, collecting.target, events, memory_use.of,
+        self._functions = ComboFuncReconciler(
+            self._cluster, pods, settings, self.metrics, self._desk, self._targets.target, events,
+            memory_use.of,
         )  # fmt: skip
         events = Events(kube, "combofunc", "surgekit.dev/v1alpha1", "InPlaceDeployment")
-        self._deployments = InPlaceDeployments(pods, settings.deferred_s, events, memory_use.of)
+        self._deployments = InPlaceDeploymentReconciler(
+            pods, settings.resize_wait_limit_s, events, memory_use.of
+        )
         self._sources = Sources(kube, self._loop, self._cluster, pods, self._functions, self._deployments)
         self.metrics.registry.register(self._sources.unreadable)
         self._term = 0
@@ -74,13 +77,14 @@ class Controller(controller.Controller):
             events=Events(kube, "combofunc", "coordination.k8s.io/v1", "Lease"),
         )
         self.run_beside(self._sources)
-        self.run_beside(collecting, lambda: collecting.alive)
-        self.run_beside(memory_use, lambda: memory_use.alive)
+        self.loop("targets", self._targets.step)
+        self.loop("memory use", memory_use.step)
         self.loop("reconcile", self._step)
 
     def stop(self) -> None:
         self._loop.stop()
         self._desk.stop()
+        self._targets.stop()
         super().stop()
 
     def alive(self, now_s: float) -> bool:
@@ -93,16 +97,16 @@ class Controller(controller.Controller):
     def _target_changed(self, uid: str) -> None:
         self._loop.post(lambda: self._loop.touch(uid))
 
-    def _told(self, done: Done) -> None:
-        """What our own writes made of pods counts at once."""
-        outcome = "failed" if done.failure else "done"
-        self.metrics.actions.labels(type(done.action).__name__.lower(), outcome).inc()
-        if isinstance(done.action, Create):
-            self._cluster.forget(done.action.key)
-        if done.pod is not None:
-            self._sources.tell_pod(done.pod, time.monotonic())
-        elif done.gone:
-            self._sources.tell_deleted(done.gone)
+    def _on_result(self, result: ActionResult) -> None:
+        """Count what our own write made of a pod at once; the watch tells it later."""
+        outcome = "failed" if result.failure else "done"
+        self.metrics.actions.labels(type(result.action).__name__.lower(), outcome).inc()
+        if isinstance(result.action, Create):
+            self._cluster.forget(result.action.key)
+        if result.pod is not None:
+            self._sources.tell_pod(result.pod, time.monotonic())
+        elif result.gone:
+            self._sources.tell_deleted(result.gone)
 
     def _step(self) -> float:
         """Take in what is new; reconcile while this replica leads. The work loop waits by itself."""

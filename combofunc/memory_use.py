@@ -1,15 +1,16 @@
-"""Asks metrics.k8s.io what functions' pods use, in a thread of its own. Where it is not served, nothing is
-known, and kubelets say it by refusing."""
+"""Polls metrics.k8s.io for the memory use of functions' pods, in a thread of its own.
+
+Without metrics-server the use is not known; then kubelets refuse a resize that takes away memory in use.
+"""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
 
-from combofunc.pods.marks import TEMPLATE_LABEL
+from combofunc.labels import TEMPLATE_LABEL
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.quantity import QuantityError, parse
 
@@ -18,52 +19,35 @@ __all__ = ["MemoryUsePoll", "read_use"]
 log = structlog.get_logger(__name__)
 Json = dict[str, Any]
 _PATH = "/apis/metrics.k8s.io/v1beta1/pods"
-_EVERY_S = 15.0  # as often as metrics-server asks the kubelets
+_EVERY_S = 15.0  # as often as metrics-server reads the kubelets
 
 
 class MemoryUsePoll:
     def __init__(self, kube: Kube, leads: Callable[[], bool]) -> None:
         self._kube, self._leads = kube, leads
-        self._use: Mapping[str, Mapping[str, float]] = {}  # by namespace and pod; replaced as a whole
+        self._use: Mapping[str, Mapping[str, float]] = {}  # by namespace and name of pod; replaced as a whole
         self._said = ""
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="memory use", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-
-    @property
-    def alive(self) -> bool:
-        return self._thread.is_alive()
 
     def of(self, namespace: str) -> Mapping[str, float]:
-        """Bytes by pod, at the last time of asking."""
+        """Bytes by name of pod, at the last poll."""
         return self._use.get(namespace, {})
 
-    def ask(self) -> None:
+    def step(self) -> float:
+        """Ask for all pods; seconds until the next time."""
         said = ""
         try:
             found = self._kube.get(_PATH, labelSelector=TEMPLATE_LABEL) if self._leads() else {}
             self._use = read_use(found)
         except (ApiError, KubeUnreachable) as error:
             self._use, said = {}, str(error)
-        if said and said != self._said:  # a cluster need not have it
+        if said and said != self._said:  # info only: a cluster need not serve it
             log.info("memory use is not known", error=said)
         self._said = said
-
-    def _run(self) -> None:
-        while not self._stopping.wait(_EVERY_S):
-            try:
-                self.ask()
-            except Exception:  # of ours: the next round may do
-                log.exception("asking for memory use failed")
+        return _EVERY_S
 
 
 def read_use(listed: Json) -> dict[str, dict[str, float]]:
-    """A PodMetricsList: by namespace and pod, all containers together. What cannot be read is left out."""
+    """Read a PodMetricsList: bytes by namespace and name of pod. Pods that cannot be read are left out."""
     found: dict[str, dict[str, float]] = {}
     for pod in listed.get("items") or ():
         try:

@@ -34,11 +34,11 @@ class Settings(LeaderSettings, PrometheusSettings):
         120.0, "seconds after which a pod still being created no longer counts as contention",
         minimum=1.0, maximum=3600.0,
     )  # fmt: skip
-    gate_s: float = setting(
+    gate_timeout_s: float = setting(
         10.0, "longest seconds beyond spec.drain that a new pod is held back until its node has room",
         minimum=0.0, maximum=600.0,
     )  # fmt: skip
-    deferred_s: float = setting(
+    resize_wait_limit_s: float = setting(
         15.0, "seconds beyond spec.drain that a resize may wait for room; then: another plan, or another pod",
         minimum=0.0, maximum=3600.0,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What is read of the cluster: five watches, each leaving its news in the loop's inbox."""
+"""Reads the cluster: five watches, each posting its changes to the loop's inbox."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 from combofunc.in_place_deployment import spec as in_place_deployment
 from combofunc.pods.cluster import Cluster
-from combofunc.pods.loop import Kind, Loop
 from combofunc.pods.pod_table import PodTable
 from combofunc.reconcile import spec as combofunc
+from combofunc.work_loop import Loop, Reconciler
 from surgekit.kube.client import Kube
 from surgekit.kube.table import Seen, Table, Unreadable
 from surgekit.kube.watch import Watch
@@ -19,8 +19,8 @@ __all__ = ["Objects", "Sources"]
 Json = dict[str, Any]
 
 
-class Objects(Kind, Protocol):
-    """A kind with the objects it looks at."""
+class Objects(Reconciler, Protocol):
+    """A reconciler with its objects."""
 
     objects: dict[str, Json]
 
@@ -48,7 +48,7 @@ class Sources:
         self._watches = {
             name: Watch(kube, path, _Posted(table, loop.post)) for name, (path, table) in tables.items()
         }
-        # Without a probe every node gets the default speed, and the price still counts.
+        # Not required: without a probe every node has the default speed, and prices still differ.
         speeds = _Posted(_Speeds(unread, cluster), loop.post)
         self._speeds = Watch(kube, "/apis/surgekit.dev/v1alpha1/nodespeeds", speeds)
 
@@ -66,7 +66,7 @@ class Sources:
     # --- the loop's thread ---
 
     def tell_pod(self, obj: Json, arrival_s: float) -> None:
-        """As an answer to our own write has it."""
+        """Apply the answer to our own write before the watch shows it."""
         self._pods.apply("MODIFIED", obj, arrival_s)
 
     def tell_deleted(self, uid: str) -> None:
@@ -74,7 +74,7 @@ class Sources:
 
 
 class _Posted:
-    """The consumer of a watch: has the loop's thread feed the table."""
+    """A watch consumer that updates its table in the loop's thread."""
 
     def __init__(self, table: Table[Json], post: Callable[[Callable[[], None]], None]) -> None:
         self._table, self._post = table, post
@@ -87,34 +87,34 @@ class _Posted:
 
 
 class _Raw(Table[Json]):
-    """Of objects that whoever they are put to reads."""
+    """A table of unparsed objects."""
 
     def read(self, obj: Json) -> Json:
         return obj
 
 
 class _Owners(_Raw):
-    def __init__(self, unreadable: Unreadable, loop: Loop, cluster: Cluster, kind: Objects) -> None:
+    def __init__(self, unreadable: Unreadable, loop: Loop, cluster: Cluster, reconciler: Objects) -> None:
         super().__init__(unreadable)
-        self._loop, self._cluster, self._kind = loop, cluster, kind
+        self._loop, self._cluster, self._reconciler = loop, cluster, reconciler
 
     def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
-        for uid in self._kind.objects.keys() - {obj.uid for obj in there}:
+        for uid in self._reconciler.objects.keys() - {obj.uid for obj in there}:
             self._forget(uid)
 
     def put(self, obj: Seen, says: Json, arrival_s: float) -> None:
         if "deletionTimestamp" in says["metadata"]:
-            self.drop(obj, arrival_s)  # its pods are the garbage collector's now
+            self.drop(obj, arrival_s)  # the garbage collector deletes its pods
             return
-        self._kind.objects[obj.uid] = says
+        self._reconciler.objects[obj.uid] = says
         self._cluster.put_owner(obj.namespace, obj.uid, arrival_s)
-        self._loop.know(obj.uid, self._kind)
+        self._loop.know(obj.uid, self._reconciler)
 
     def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
         self._forget(obj.uid)
 
     def _forget(self, uid: str) -> None:
-        self._kind.drop(uid)
+        self._reconciler.drop(uid)
         self._cluster.drop_owner(uid)
         self._loop.forget(uid)
 
@@ -132,21 +132,21 @@ class _Pods(_Raw):
             self._loop.touch(owner)
 
     def put(self, obj: Seen, says: Json, arrival_s: float) -> None:  # noqa: ARG002
-        """Of a watch, or of an answer to our own write: whichever is newer holds."""
+        """Apply news from the watch or from our own write, unless newer news is known."""
         if self._pods.is_old(says):
             return
         self._cluster.put_pod(says, arrival_s)
         self._touch(self._pods.put(says))
 
     def cannot_read(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
-        """Its owner changes nothing until it can be read: it would replace a pod that is there."""
+        """Tell the owner. It changes nothing meanwhile: it would replace a pod that exists."""
         self._touch(self._pods.put_unread(obj.obj))
 
     def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
         self._gone(obj.uid, seen=True)
 
     def deleted(self, uid: str) -> None:
-        """By us; the watch will tell later."""
+        """Apply our own deletion; the watch shows it later."""
         self._gone(uid, seen=False)
 
     def _gone(self, uid: str, seen: bool) -> None:
@@ -171,7 +171,7 @@ class _Nodes(_Raw):
         before = self._cluster.lost(obj.name)
         self._cluster.put_node(says)
         if self._cluster.lost(obj.name) != before:
-            self._loop.touch_all(self._functions)  # what runs there counts no more, or again
+            self._loop.touch_all(self._functions)  # its pods count no longer, or again
 
     def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
         self._gone(obj.name)

@@ -96,7 +96,7 @@ class Extender:
                 return NEUTRAL
             answer = NEUTRAL
             if decision.valid and decision.mode is Mode.ENFORCE:
-                self.state.presume(decision.pod, decision.ranked[0].node, now_s)
+                self.state.assume(decision.pod, decision.ranked[0].node, now_s)
                 scored = zip(decision.ranked, SCORES, strict=False)
                 answer = orjson.dumps([{"Host": terms.node, "Score": score} for terms, score in scored])
             self._unseen.append((decision, time.perf_counter() - started))

@@ -17,9 +17,9 @@ from combofunc.in_place_deployment.spec import InPlaceDeployment
 from combofunc.in_place_deployment.status import Counts
 from combofunc.pods.actions import Action, Create, Delete, Resize, Undrain
 from combofunc.pods.assignment import new_name
-from combofunc.pods.leaving import leave, left_s
 from combofunc.pods.memory_in_use import attainable, keeps_memory
 from combofunc.pods.pod import FunctionPod, Resizing
+from combofunc.pods.pod_transitions import drain_left_s, remove_step
 from combofunc.pods.resources import Resources, amounts_of, includes
 from combofunc.pods.steps import Steps
 
@@ -59,8 +59,10 @@ def next_steps(
     old = [pod for pod in live if pod not in good]
     actions += _creations(deployment, pods, staying, old, make)
     going = [*surplus, *_to_replace(deployment, live, staying, surplus, old)]
-    actions += [a for p in going if (a := leave(p, deployment.drain_s, now_s, "it is not wanted any more"))]
-    waits_s = [left_s(pod, deployment.drain_s, now_s) for pod in going]
+    actions += [
+        a for p in going if (a := remove_step(p, deployment.drain_s, now_s, "it is not wanted any more"))
+    ]
+    waits_s = [drain_left_s(pod, deployment.drain_s, now_s) for pod in going]
     waits_s += [1.0 for pod in live if pod.resizing in _WAITING]  # it becomes overdue with time
     waiting = {
         "to be created": deployment.replicas - len(staying),

@@ -7,12 +7,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from combofunc.labels import DEPLOYMENT_LABEL
 from combofunc.pods.pod_template import read_template, resizable_hash
 from combofunc.pods.spec_fields import Fields, SpecError, fields_of
 from surgekit.kube.api_path import Resource
 
 __all__ = [
-    "DEPLOYMENT_LABEL",
     "IN_PLACE_DEPLOYMENTS",
     "MAX_REPLICAS",
     "PATH",
@@ -24,7 +24,6 @@ __all__ = [
 Json = dict[str, Any]
 IN_PLACE_DEPLOYMENTS = Resource("surgekit.dev/v1alpha1", "inplacedeployments")
 PATH = IN_PLACE_DEPLOYMENTS.path()
-DEPLOYMENT_LABEL = "surgekit.dev/inplacedeployment"
 MAX_REPLICAS = 100_000
 _PODS = re.compile(r"(\d{1,6})|(\d{1,2}|100)%", re.ASCII)  # the CRD's pattern
 

@@ -14,7 +14,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
 from cluster_model.cost import price
-from combofunc.planner.model import Container, Node, Size, Weights
+from combofunc.planner.model import Node, PlanRequest, Size
 
 __all__ = ["Best", "best"]
 
@@ -77,18 +77,9 @@ class _Program:
         return found.status, round(float(np.dot(self.concurrency, found.x))), float(found.fun), float(bound)
 
 
-def best(
-    sizes: Sequence[Size],
-    nodes: Sequence[Node],
-    containers: Sequence[Container],
-    target: int,
-    weights: Weights,
-    *,
-    seconds: float = 60.0,
-    relaxed: bool = False,
-) -> Best:
+def best(request: PlanRequest, *, seconds: float = 60.0, relaxed: bool = False) -> Best:
     """`relaxed`: with parts of containers: a bound, for problems too large to be solved."""
-    program = _program(sizes, nodes, containers, target, weights)
+    program, target = _program(request), request.target
     if not program.costs:
         return Best(0, 0.0, True)
     status, _, cost, bound = program.solve(program.costs, target, seconds, relaxed=relaxed)
@@ -102,20 +93,14 @@ def best(
     return Best(most, cost if status == 0 else bound, status == 0)
 
 
-def _program(
-    sizes: Sequence[Size],
-    nodes: Sequence[Node],
-    containers: Sequence[Container],
-    target: int,
-    weights: Weights,
-) -> _Program:
+def _program(request: PlanRequest) -> _Program:
     program = _Program()
-    for node in nodes:
-        _add_node(program, node, [c for c in containers if c.node == node.name], sizes, target, weights)
-    listed = {node.name for node in nodes}
-    for container in containers:
-        if container.node not in listed and container.size in sizes:
-            cost = weights.price_weight * _units(container.size, 1.0, 1.0)
+    for node in request.nodes:
+        _add_node(program, node, request)
+    listed = {node.name for node in request.nodes}
+    for container in request.containers:
+        if container.node not in listed and container.size in request.sizes:
+            cost = request.weights.price_weight * _units(container.size, 1.0, 1.0)
             program.column(cost, 1, concurrency=container.size.concurrency)
     return program
 
@@ -124,14 +109,10 @@ def _units(size: Size, cpu_beta: float, memory_beta: float) -> float:
     return cpu_beta * size.cpu_millicores / 1000 + memory_beta * size.memory_bytes / _GIB
 
 
-def _add_node(
-    program: _Program,
-    node: Node,
-    own: Sequence[Container],
-    sizes: Sequence[Size],
-    target: int,
-    weights: Weights,
-) -> None:
+def _add_node(program: _Program, node: Node, request: PlanRequest) -> None:
+    sizes, weights = request.sizes, request.weights
+    own = [container for container in request.containers if container.node == node.name]
+
     def beta(free: int, capacity: int) -> float:
         return price(min(max(free / capacity, 0.0), 1.0) if capacity > 0 else 0.0, weights.price_swing)
 
@@ -157,7 +138,7 @@ def _add_node(
     cpu = node.cpu_free_millicores + sum(c.size.cpu_millicores for c in own)
     memory = node.memory_free_bytes + sum(c.size.memory_bytes for c in own)
     pods = node.pods_free + len(own)
-    turns = min(pods, target)
+    turns = min(pods, request.target)
     if smallest := min(size.cpu_millicores for size in sizes):
         turns = min(turns, cpu // smallest)
     created = [column(size, turns, 0.0) for size in sizes] if node.accepts and turns > 0 else []

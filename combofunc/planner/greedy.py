@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from combofunc.planner.choice import Choice, plan_of
-from combofunc.planner.model import Container, Node, Plan, Size, Weights
+from combofunc.planner.model import Plan, PlanRequest
 from combofunc.planner.problem import Floats, Problem, prepare
 from combofunc.planner.work import LIST_ITEM, CutShort, Work
 
@@ -33,14 +33,8 @@ _Candidate = tuple[float, int, int, int, int]
 _MOST_WORK = 20_000_000
 
 
-def plan(
-    sizes: Sequence[Size],
-    nodes: Sequence[Node],
-    containers: Sequence[Container],
-    target: int,
-    weights: Weights,
-) -> Plan:
-    problem = prepare(sizes, nodes, containers, target, weights)
+def plan(request: PlanRequest) -> Plan:
+    problem = prepare(request)
     return plan_of(problem, choose(problem).choice)
 
 

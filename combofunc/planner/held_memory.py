@@ -1,70 +1,62 @@
-"""A plan that counts with memory containers cannot give up, because they use it.
+"""Makes a planner respect memory that containers cannot give up because they use it.
 
-Such a container may have any size: its cpu and its concurrency are the size's, of memory it keeps what it
-holds (`Container.memory_as`). A planner knows only the memory of the size. So it is told that what is held
-beyond that is free: the container itself may need it to grow. If the plan puts something else there, another
-is made, in which such containers are kept as they are or removed.
+Such a container can have any size: it gets the size's cpu and concurrency, and keeps the memory it holds
+(`Container.memory_as`). A planner only knows the memory of a size. So it is told that memory held beyond the
+size is free, because the container itself may need it to grow. If the plan puts something else there, the
+planner is asked again with such containers fixed: kept as they are, or removed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 
 from combofunc.planner.choice import plan_for
-from combofunc.planner.model import CUT_SHORT, Container, Node, Plan, Planner, Size, Weights
+from combofunc.planner.model import CUT_SHORT, Node, Plan, Planner, PlanRequest
 from combofunc.planner.problem import prepare
 
 __all__ = ["respecting_held_memory"]
 
 
 def respecting_held_memory(planner: Planner) -> Planner:
-    def plan(
-        sizes: Sequence[Size],
-        nodes: Sequence[Node],
-        containers: Sequence[Container],
-        target: int,
-        weights: Weights,
-    ) -> Plan:
-        least_bytes = min((size.memory_bytes for size in sizes), default=0)
-        holding = {c.pod for c in containers if c.least_memory_bytes > least_bytes}
+    def plan(request: PlanRequest) -> Plan:
+        least_bytes = min((size.memory_bytes for size in request.sizes), default=0)
+        holding = {c.pod for c in request.containers if c.least_memory_bytes > least_bytes}
         if not holding:
-            return planner(sizes, nodes, containers, target, weights)
-        found = planner(sizes, _lent(nodes, containers), containers, target, weights)
-        if not _fits(found, nodes, containers):
-            fixed = [replace(c, resizable=c.resizable and c.pod not in holding) for c in containers]
-            found = planner(sizes, nodes, fixed, target, weights)
-        by_pod = {c.pod: c for c in containers}
+            return planner(request)
+        found = planner(replace(request, nodes=_with_held_memory_free(request)))
+        if not _fits(found, request):
+            fixed = [replace(c, resizable=c.resizable and c.pod not in holding) for c in request.containers]
+            found = planner(replace(request, containers=fixed))
+        by_pod = {c.pod: c for c in request.containers}
         becoming = {by_pod[c.pod]: c.size for c in found.kept}
         becoming |= {by_pod[r.container.pod]: r.to for r in found.resized}
-        problem = prepare(sizes, nodes, containers, target, weights)
-        priced = plan_for(problem, becoming, found.created)
-        kept = f"{len(holding)} hold memory that is in use and is not asked back: {min(holding)}, ..."
+        priced = plan_for(prepare(request), becoming, found.created)
+        kept = f"{len(holding)} containers keep memory because they use it: {min(holding)}, ..."
         cut = [reason for reason in found.reasons if reason == CUT_SHORT]
         return replace(priced, reasons=(*priced.reasons, kept, *cut))
 
     return plan
 
 
-def _lent(nodes: Sequence[Node], containers: Sequence[Container]) -> list[Node]:
+def _with_held_memory_free(request: PlanRequest) -> list[Node]:
     beyond: Counter[str] = Counter()
-    for container in containers:
+    for container in request.containers:
         beyond[container.node] += container.memory_as(container.size) - container.size.memory_bytes
     return [
         replace(node, memory_free_bytes=node.memory_free_bytes + beyond[node.name])
         if beyond[node.name]
         else node
-        for node in nodes
+        for node in request.nodes
     ]
 
 
-def _fits(plan: Plan, nodes: Sequence[Node], containers: Sequence[Container]) -> bool:
-    """On every node that gets something new, with the memory that is really held."""
-    free = {node.name: node.memory_free_bytes for node in nodes}
+def _fits(plan: Plan, request: PlanRequest) -> bool:
+    """Whether every node that gets something new has room, counting the memory really held."""
+    free = {node.name: node.memory_free_bytes for node in request.nodes}
     new = {*(c.node for c in plan.created), *(r.container.node for r in plan.resized)}
     after: Counter[str] = Counter()
-    for container in containers:
+    for container in request.containers:
         after[container.node] -= container.memory_as(container.size)
     for container in plan.kept:
         after[container.node] += container.memory_as(container.size)

@@ -6,7 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["CUT_SHORT", "Container", "Creation", "Node", "Plan", "Planner", "Resize", "Size", "Weights"]
+__all__ = [
+    "CUT_SHORT", "Container", "Creation", "Node", "Plan", "PlanRequest", "Planner", "Resize", "Size",
+    "Weights",
+]  # fmt: skip
 
 
 # One of a plan's reasons.
@@ -79,6 +82,17 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """One function with its target, its sizes, its containers, and the nodes. Lists may be in any order."""
+
+    sizes: Sequence[Size]  # P_f: the sizes on offer
+    nodes: Sequence[Node]
+    containers: Sequence[Container]
+    target: int  # Q'
+    weights: Weights = Weights()
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """R_f(Q'). What is short of the target fits nowhere."""
 
@@ -109,4 +123,4 @@ class Plan:
         return Counter(size.name for size in sizes)
 
 
-Planner = Callable[[Sequence[Size], Sequence[Node], Sequence[Container], int, Weights], Plan]
+Planner = Callable[[PlanRequest], Plan]

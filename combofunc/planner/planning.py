@@ -19,7 +19,7 @@ from combofunc.planner.choice import Choice, plan_of
 from combofunc.planner.combining import combine
 from combofunc.planner.fillings import fillings, undominated
 from combofunc.planner.kept_rows import kept_rows
-from combofunc.planner.model import CUT_SHORT, Container, Node, Plan, Size, Weights
+from combofunc.planner.model import CUT_SHORT, Plan, PlanRequest
 from combofunc.planner.node_options import NodeOptions, node_options
 from combofunc.planner.problem import Floats, Problem, Whole, prepare
 from combofunc.planner.work import CutShort, Work
@@ -54,14 +54,8 @@ _NEXT_BEST = 16
 _NEXT_BEST_OF_A_SIZE = 4
 
 
-def plan(
-    sizes: Sequence[Size],
-    nodes: Sequence[Node],
-    containers: Sequence[Container],
-    target: int,
-    weights: Weights,
-) -> Plan:
-    problem = prepare(sizes, nodes, containers, target, weights)
+def plan(request: PlanRequest) -> Plan:
+    problem = prepare(request)
     first = greedy.choose(problem)
     choices, cut_short = _better_ones(problem, first)
     plans = [plan_of(problem, choice) for choice in (*choices, first.choice)]

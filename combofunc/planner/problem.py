@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_model.cost import price
-from combofunc.planner.model import Container, Node, Size, Weights
+from combofunc.planner.model import Container, Node, PlanRequest, Size, Weights
 
 __all__ = ["CORE_MILLICORES", "GIB", "Floats", "Problem", "Whole", "prepare"]
 
@@ -83,18 +83,13 @@ class Problem:
         return found
 
 
-def prepare(
-    sizes: Sequence[Size],
-    nodes: Sequence[Node],
-    containers: Sequence[Container],
-    target: int,
-    weights: Weights,
-) -> Problem:
+def prepare(request: PlanRequest) -> Problem:
     """ValueError names what is wrong with the input."""
-    _check(sizes, nodes, containers, target, weights)
-    offered = sorted(sizes, key=_order)
+    _check(request)
+    containers, weights = request.containers, request.weights
+    offered = sorted(request.sizes, key=_order)
     known = {size: i for i, size in enumerate(offered)}
-    listed = sorted(nodes, key=attrgetter("name"))
+    listed = sorted(request.nodes, key=attrgetter("name"))
     index = {node.name: i for i, node in enumerate(listed)}
     strange = sorted({c.node for c in containers} - index.keys())
     index |= {name: len(listed) + i for i, name in enumerate(strange)}
@@ -143,7 +138,7 @@ def prepare(
         size_of=tuple(size_of),
         keepable=tuple(size < len(offered) for size in size_of),
         resizable=tuple(moves(c) for c in stay),
-        target=target,
+        target=request.target,
         weights=weights,
         cpu_free=cpu_free,
         memory_free=memory_free,
@@ -173,16 +168,11 @@ def _betas(free: Floats, capacity: Floats, swing: float) -> Floats:
     return betas
 
 
-def _check(
-    sizes: Sequence[Size],
-    nodes: Sequence[Node],
-    containers: Sequence[Container],
-    target: int,
-    weights: Weights,
-) -> None:
+def _check(request: PlanRequest) -> None:
+    sizes, weights = request.sizes, request.weights
     if not sizes:
         raise ValueError("sizes: none are offered")
-    for size in (*sizes, *(c.size for c in containers)):
+    for size in (*sizes, *(c.size for c in request.containers)):
         if size.concurrency < 1:
             raise ValueError(f"size {size.name!r}: concurrency {size.concurrency} is below 1")
         if size.cpu_millicores < 0 or size.memory_bytes < 0:
@@ -190,10 +180,10 @@ def _check(
                 f"size {size.name!r}: {size.cpu_millicores} millicores, {size.memory_bytes} bytes: below 0"
             )
     _once("size", [size.name for size in sizes])
-    _once("node", [node.name for node in nodes])
-    _once("pod", [container.pod for container in containers])
-    if target < 0:
-        raise ValueError(f"target: {target} is below 0")
+    _once("node", [node.name for node in request.nodes])
+    _once("pod", [container.pod for container in request.containers])
+    if request.target < 0:
+        raise ValueError(f"target: {request.target} is below 0")
     if not 0 <= weights.price_weight < np.inf:
         raise ValueError(f"price_weight: {weights.price_weight} must be 0 or more, and finite")
     if not 0 <= weights.price_swing <= 1:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
-from combofunc.planner.model import Container, Node, Plan, Size, Weights
+from combofunc.planner.model import Container, Node, Plan, PlanRequest, Size, Weights
 
 __all__ = ["violations"]
 
@@ -15,44 +15,31 @@ _GIB = 2**30
 _CLOSE = 1e-9
 
 
-def violations(
-    plan: Plan,
-    sizes: Sequence[Size],
-    nodes: Sequence[Node],
-    containers: Sequence[Container],
-    target: int,
-    weights: Weights,
-) -> list[str]:
+def violations(plan: Plan, request: PlanRequest) -> list[str]:
     """Everything that is wrong with the plan, in words."""
-    by_name = {node.name: node for node in nodes}
-    found = _fates(plan, sizes, by_name, containers, weights)
-    if plan.target != target:
-        found.append(f"target {plan.target} instead of {target}")
-    for node in nodes:
-        found += _over(plan, node, [c for c in containers if c.node == node.name])
+    by_name = {node.name: node for node in request.nodes}
+    found = _fates(plan, request, by_name)
+    if plan.target != request.target:
+        found.append(f"target {plan.target} instead of {request.target}")
+    for node in request.nodes:
+        found += _over(plan, node, [c for c in request.containers if c.node == node.name])
     for creation in plan.created:
         if creation.node not in by_name:
             found.append(f"created on {creation.node}: no such node")
         elif not by_name[creation.node].accepts:
             found.append(f"created on {creation.node}, which takes none")
-        if creation.size not in sizes:
+        if creation.size not in request.sizes:
             found.append(f"created with {creation.size.name}, which is not offered")
     if not found:
-        found += _costs(plan, by_name, weights)
+        found += _costs(plan, by_name, request.weights)
     return found
 
 
-def _fates(
-    plan: Plan,
-    sizes: Sequence[Size],
-    nodes: dict[str, Node],
-    containers: Sequence[Container],
-    weights: Weights,
-) -> list[str]:
+def _fates(plan: Plan, request: PlanRequest, nodes: dict[str, Node]) -> list[str]:
     """Each container is kept, resized or removed, once, and may be."""
-    found = []
+    found, sizes = [], request.sizes
     fates = Counter([*plan.kept, *plan.removed, *(r.container for r in plan.resized)])
-    if fates != Counter(containers):
+    if fates != Counter(request.containers):
         found.append("kept, resized and removed are not the containers there are")
     found += [f"{c.pod} kept with {c.size.name}: not offered" for c in plan.kept if c.size not in sizes]
     for resize in plan.resized:
@@ -61,7 +48,7 @@ def _fates(
             found.append(f"{pod} resized to {resize.to.name}, which is not offered")
         if resize.to == resize.container.size:
             found.append(f"{pod} resized to what it is")
-        if not (weights.in_place and resize.container.resizable and resize.container.node in nodes):
+        if not (request.weights.in_place and resize.container.resizable and resize.container.node in nodes):
             found.append(f"{pod} cannot be resized")
     return found
 

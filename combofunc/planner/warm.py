@@ -1,12 +1,14 @@
-"""A plan that does not yet remove what it has no use for.
+"""Keeps containers that a plan would remove, for a while.
 
-Loads that fell come back, and growing a container that runs takes tau_u where creating one takes tau_c. So
-what a plan would remove stays for a while, as small as it can be made in place, and counts toward the target.
-The paper leaves open what happens on the way down; removing at once, as eq. (11) alone would, leaves little
-that could grow.
+A load that fell often comes back, and growing a running container takes tau_u where creating one takes tau_c.
+So a container that the plan does not need stays for `keep_s`, as small as it can be made in place, and counts
+toward the target. The paper does not say what happens when the target falls. Eq. (11) alone removes at once
+and leaves little that could grow.
 
-Who wants nothing gets nothing: at a target of 0 all go. So they do where a plan without their room would have
-to create more, or later, or would fall short, and where it needed somebody again whose time is over.
+Containers are removed at once, without a warm time:
+- at a target of 0;
+- if the plan without their room creates more, or finishes later, or falls short;
+- if keeping them makes the plan use a container again whose warm time is over.
 """
 
 from __future__ import annotations
@@ -16,66 +18,62 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from combofunc.planner.choice import plan_for
-from combofunc.planner.model import CUT_SHORT, Container, Node, Plan, Planner, Size, Weights
+from combofunc.planner.model import CUT_SHORT, Container, Node, Plan, Planner, PlanRequest, Size
 from combofunc.planner.problem import CORE_MILLICORES, GIB, prepare
 
 __all__ = ["plan_keeping_warm"]
 
-# What is kept warm counts toward the target, so that more may be needed no longer. Beyond this they go.
+# Warm containers count toward the target, so the plan may then need fewer others, which become warm in turn.
+# After so many rounds the remaining ones are removed.
 _ROUNDS = 4
 
 
 def plan_keeping_warm(
-    planner: Planner,
-    sizes: Sequence[Size],
-    nodes: Sequence[Node],
-    containers: Sequence[Container],
-    target: int,
-    weights: Weights,
-    idle_since: Mapping[str, float],
-    keep_s: float,
-    now_s: float,
+    planner: Planner, request: PlanRequest, idle_since: Mapping[str, float], keep_s: float, now_s: float
 ) -> tuple[Plan, dict[str, float]]:
-    """The plan, and since when pods have been idle: those kept warm, and those that were and go now.
+    """The plan, and the time since when each idle pod has been idle.
 
-    `idle_since`: as it was after the plan before.
+    `idle_since` is what the previous call returned. Idle pods are those kept warm, and those that were warm
+    and are removed by this plan.
     """
-    first = rest = planner(sizes, nodes, containers, target, weights)
-    # On a node that is over-committed nothing is new, not even a smaller container.
+    sizes, nodes, containers, target = request.sizes, request.nodes, request.containers, request.target
+    first = rest = planner(request)
+    # An over-committed node takes nothing new, not even a container made smaller.
     roomy = {n.name for n in nodes if n.cpu_free_millicores >= 0 and n.memory_free_bytes >= 0}
 
-    def over(container: Container) -> bool:
+    def expired(container: Container) -> bool:
         return idle_since.get(container.pod, now_s) + keep_s <= now_s
 
-    def held_as(container: Container) -> Size | None:
-        if not target or over(container):
+    def warm_size(container: Container) -> Size | None:
+        """The size to keep it warm with; None: do not keep it."""
+        if not target or expired(container):
             return None
         if not container.resizable and container.pod not in idle_since:
-            return None  # on its way: not waited for; only who is being made smaller is
-        moves = weights.in_place and container.resizable and container.node in roomy
-        return _smallest(container, sizes, moves)
+            return None  # still being created or grown: do not wait for it
+        can_shrink = request.weights.in_place and container.resizable and container.node in roomy
+        return _smallest(container, sizes, can_shrink)
 
-    had_their_time = {c for c in first.removed if over(c)}
+    expired_at_first = {c for c in first.removed if expired(c)}
     held: dict[Container, Size] = {}
     chosen: tuple[Plan, dict[Container, Size]] | None = None
     for _ in range(_ROUNDS):
-        idle = {c: size for c in rest.removed if (size := held_as(c)) is not None}
+        idle = {c: size for c in rest.removed if (size := warm_size(c)) is not None}
         if not idle:
             break
         held |= idle
         others = [c for c in containers if c not in held]
         missing = max(target - sum(size.concurrency for size in held.values()), 0)
-        rest = planner(sizes, _holding(nodes, held), others, missing, weights)
+        rest = planner(replace(request, nodes=_with_warm(nodes, held), containers=others, target=missing))
         later = len(rest.created) > len(first.created) or _last_s(rest, nodes) > _last_s(first, nodes)
-        renewed = not had_their_time.issubset(rest.removed)
-        if later or renewed or rest.shortage > first.shortage:
+        reused = not expired_at_first.issubset(rest.removed)
+        if later or reused or rest.shortage > first.shortage:
             break
         chosen = rest, dict(held)
     plan, warm = first, dict[Container, Size]()
     if chosen is not None:
         warm = chosen[1]
-        plan = _merged(*chosen, sizes, nodes, containers, target, weights)
-    # Who goes and is still there when the next plan is made has had its time.
+        plan = _merged(*chosen, request)
+    # A removed container may still be there at the next plan: keep its time, so that it stays removed.
     going = {c.pod: idle_since[c.pod] for c in plan.removed if c.pod in idle_since}
     return plan, going | {c.pod: idle_since.get(c.pod, now_s) for c in warm}
 
@@ -94,7 +92,7 @@ def _last_s(plan: Plan, nodes: Sequence[Node]) -> float:
 
 
 def _smallest(container: Container, sizes: Sequence[Size], in_place: bool) -> Size | None:
-    """What it is kept as; None where it has a size that is not offered and cannot have another."""
+    """The smallest size it can have; None if its size is no longer offered and it cannot be resized."""
     size, held_bytes = container.size, container.memory_as(container.size)
     possible = [
         s
@@ -109,8 +107,8 @@ def _smallest(container: Container, sizes: Sequence[Size], in_place: bool) -> Si
     )
 
 
-def _holding(nodes: Sequence[Node], held: Mapping[Container, Size]) -> list[Node]:
-    """The nodes with these containers as small as that, and nobody's to plan with."""
+def _with_warm(nodes: Sequence[Node], held: Mapping[Container, Size]) -> list[Node]:
+    """The nodes after the warm containers have shrunk. Warm containers stay outside the plan."""
     freed: dict[str, tuple[int, int]] = {}
     for container, size in held.items():
         cpu, memory = freed.get(container.node, (0, 0))
@@ -130,18 +128,9 @@ def _holding(nodes: Sequence[Node], held: Mapping[Container, Size]) -> list[Node
     ]
 
 
-def _merged(
-    rest: Plan,
-    held: Mapping[Container, Size],
-    sizes: Sequence[Size],
-    nodes: Sequence[Node],
-    containers: Sequence[Container],
-    target: int,
-    weights: Weights,
-) -> Plan:
-    """One plan for the whole question, priced as such."""
-    problem = prepare(sizes, nodes, containers, target, weights)
+def _merged(rest: Plan, held: Mapping[Container, Size], request: PlanRequest) -> Plan:
+    """One plan for the whole request: `rest` and the warm containers, priced together."""
     becoming = {r.container: r.to for r in rest.resized} | {c: c.size for c in rest.kept} | dict(held)
-    plan = plan_for(problem, becoming, rest.created)
-    warm = f"{len(held)} that nothing needs now are kept warm, ready to grow: {min(c.pod for c in held)}, ..."
+    plan = plan_for(prepare(request), becoming, rest.created)
+    warm = f"{len(held)} idle containers are kept warm, ready to grow: {min(c.pod for c in held)}, ..."
     return replace(plan, reasons=(*plan.reasons, warm, *(r for r in rest.reasons if r == CUT_SHORT)))

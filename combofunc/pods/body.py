@@ -1,4 +1,4 @@
-"""The pods that are created: a template's, with marks, owner and the size's resources."""
+"""Builds the pods to create: the template, with labels, owner and the size's resources."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from combofunc.pods import marks
+from combofunc.labels import PLACEMENT_GATE, SERVING_LABEL, TEMPLATE_LABEL
 from combofunc.pods.resources import Resources, written
 
 __all__ = ["Owner", "pod_body"]
@@ -20,7 +20,7 @@ class Owner:
     kind: str
     name: str
     uid: str
-    label: str  # its pods have it, with the owner's name
+    label: str  # key of the label that holds the owner's name on its pods
 
     def reference(self) -> Json:
         return {
@@ -38,17 +38,18 @@ def pod_body(
     template_hash: str,
     owner: Owner,
     name: str,
+    *,
     labels: Mapping[str, str],
     annotations: Mapping[str, str],
     resources: Resources,
     gated: bool,
 ) -> Json:
-    """`resources` are set over those of the template's containers of the same name."""
+    """`resources` replace those of the template's containers with the same name."""
     metadata, spec = template.get("metadata") or {}, dict(template["spec"])
     spec["containers"] = [_resized(container, resources) for container in spec["containers"]]
     if gated:
-        spec["schedulingGates"] = [*(spec.get("schedulingGates") or ()), {"name": marks.GATE}]
-    own = {owner.label: owner.name, marks.TEMPLATE_LABEL: template_hash, marks.SERVING_LABEL: "true"}
+        spec["schedulingGates"] = [*(spec.get("schedulingGates") or ()), {"name": PLACEMENT_GATE}]
+    own = {owner.label: owner.name, TEMPLATE_LABEL: template_hash, SERVING_LABEL: "true"}
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -8,7 +8,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from combofunc.pods import marks
+from combofunc.labels import (
+    CONCURRENCY_ANNOTATION,
+    DRAINING_SINCE_ANNOTATION,
+    MAX_CONCURRENCY,
+    PLACEMENT_GATE,
+    PLANNED_NODE_ANNOTATION,
+    SIZE_LABEL,
+    TEMPLATE_LABEL,
+)
 from combofunc.pods.resources import Resources, amounts_of, includes
 from surgekit.kube.checked import checked
 from surgekit.kube.numbers import decimal, integer
@@ -88,20 +96,20 @@ def read(obj: Json) -> FunctionPod:
     return FunctionPod(
         name=metadata["name"],
         uid=metadata["uid"],
-        template=labels.get(marks.TEMPLATE_LABEL, ""),
-        size=labels.get(marks.SIZE_LABEL, ""),
+        template=labels.get(TEMPLATE_LABEL, ""),
+        size=labels.get(SIZE_LABEL, ""),
         # Of nothing usable nothing is known: the next mark puts it right.
-        concurrency=integer(annotations.get(marks.CONCURRENCY), 0, marks.MAX_CONCURRENCY) or 0,
+        concurrency=integer(annotations.get(CONCURRENCY_ANNOTATION), 0, MAX_CONCURRENCY) or 0,
         node=spec.get("nodeName") or "",
-        planned_node=annotations.get(marks.PLANNED_NODE, ""),
-        gated=any(gate.get("name") == marks.GATE for gate in spec.get("schedulingGates") or ()),
+        planned_node=annotations.get(PLANNED_NODE_ANNOTATION, ""),
+        gated=any(gate.get("name") == PLACEMENT_GATE for gate in spec.get("schedulingGates") or ()),
         asked=asked,
         has=has,
         resizing=resizing,
         resizing_since_s=since_s,
         memory_used_bytes=_used(conditions) if resizing is Resizing.MEMORY_IN_USE else 0,
         ready=(conditions.get("Ready") or {}).get("status") == "True",
-        draining_since_s=_seconds(annotations.get(marks.DRAINING_SINCE)),
+        draining_since_s=_seconds(annotations.get(DRAINING_SINCE_ANNOTATION)),
         unschedulable_since_s=_unix_s(scheduled.get("lastTransitionTime")) if unschedulable else None,
         created_s=_unix_s(metadata.get("creationTimestamp")),
         deleting="deletionTimestamp" in metadata,

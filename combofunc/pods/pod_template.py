@@ -8,17 +8,19 @@ from typing import Any
 
 import orjson
 
+from combofunc.labels import (
+    DRAINING_SINCE_ANNOTATION,
+    PLACEMENT_GATE,
+    PLANNED_NODE_ANNOTATION,
+    SERVING_LABEL,
+    TEMPLATE_LABEL,
+)
 from combofunc.pods.spec_fields import Fields
 from surgekit.kube.quantity import parse
 
 __all__ = [
-    "DRAINING_SINCE",
-    "GATE",
     "MAX_CONTAINERS",
-    "PLANNED_NODE",
     "RESIZABLE",
-    "SERVING_LABEL",
-    "TEMPLATE_LABEL",
     "read_template",
     "resizable_hash",
     "sized_hash",
@@ -28,16 +30,10 @@ Json = dict[str, Any]
 _PARTS = ("requests", "limits")
 RESIZABLE = ("cpu", "memory")  # what the `resize` subresource can change
 MAX_CONTAINERS = 32
-# What only the controller writes on a pod; manifests/combofunc/admissionpolicy.yaml holds others to it.
-PLANNED_NODE = "surgekit.dev/planned-node"  # annotation
-DRAINING_SINCE = "surgekit.dev/draining-since"  # annotation: Unix time
-GATE = "surgekit.dev/placement"  # holds a new pod back until it is nominated for its planned node
-# Of every pod. SERVING_LABEL goes when a pod drains; TEMPLATE_LABEL has its template's hash.
-SERVING_LABEL, TEMPLATE_LABEL = "surgekit.dev/serving", "surgekit.dev/template"
 
 
 def read_template(spec: Fields, owned_labels: Collection[str]) -> tuple[Json, tuple[str, ...]]:
-    """The template and its containers' names. `owned_labels` are the controller's, as the two above."""
+    """The template and its containers' names. `owned_labels`: more labels that only the controller sets."""
     template = spec.part("template")
     pod = template.part("spec")
     if "spec" not in template:
@@ -63,12 +59,14 @@ def read_template(spec: Fields, owned_labels: Collection[str]) -> tuple[Json, tu
         if label in labels.of:
             labels.wrong(label, "is the controller's: take it out of the template")
     annotations = template.part("metadata").part("annotations")
-    for annotation in (PLANNED_NODE, DRAINING_SINCE):
+    for annotation in (PLANNED_NODE_ANNOTATION, DRAINING_SINCE_ANNOTATION):
         if annotation in annotations.of:
             annotations.wrong(annotation, "is the controller's: take it out of the template")
     gates = pod.of.get("schedulingGates") or []
-    if not isinstance(gates, list) or any(not isinstance(g, dict) or g.get("name") == GATE for g in gates):
-        pod.wrong("schedulingGates", f"must be a list without {GATE}, which is the controller's")
+    if not isinstance(gates, list) or any(
+        not isinstance(g, dict) or g.get("name") == PLACEMENT_GATE for g in gates
+    ):
+        pod.wrong("schedulingGates", f"must be a list without {PLACEMENT_GATE}, which is the controller's")
     return template.of, tuple(names)
 
 

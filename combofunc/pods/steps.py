@@ -1,6 +1,6 @@
-"""What to do next so that a function's pods become what was assigned. Pure.
+"""The next actions that bring a function's pods to their assignment. Pure; time is an argument.
 
-Nothing that serves is taken away before what replaces it serves, unless its room is needed first.
+A serving pod is removed only after its replacement serves, unless the replacement needs its room first.
 """
 
 from __future__ import annotations
@@ -14,23 +14,22 @@ from typing import Any
 from combofunc.planner.model import Size
 from combofunc.pods.actions import Action, Create, Delete, Drain, Mark, Release, Undrain
 from combofunc.pods.assignment import Assignment, NewPod
-from combofunc.pods.leaving import leave, left_s
 from combofunc.pods.memory_in_use import attainable
 from combofunc.pods.pod import FunctionPod, Resizing
-from combofunc.pods.resize_steps import become
+from combofunc.pods.pod_transitions import drain_left_s, remove_step, resize_step
 from combofunc.pods.resources import of_size, requested
 
-__all__ = ["Room", "Steps", "next_steps", "released"]
+__all__ = ["Room", "StepContext", "Steps", "next_steps", "released"]
 
 Json = dict[str, Any]
-# Of the target serves at least this much while a new template needs the room of the old one: 25 % may be
-# missing, as in a Deployment by default.
+# While a new template needs the old pods' room, this share of the target keeps serving: 25 % may be missing,
+# a Deployment's default.
 _ROLLING_SHARE = 0.75
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Left on a node now; below 0 where pods are planned that wait for others to go."""
+    """Free on a node now. Below 0 if pods are planned there that wait for others to leave."""
 
     cpu_millicores: int
     memory_bytes: int
@@ -45,19 +44,34 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
+class StepContext:
+    """What the next steps depend on, besides the assignment and the pods."""
+
+    template_hash: str
+    container: str  # name of the sized container
+    rooms: Mapping[str, Room]  # by node; everything planned there counts as used
+    new_body: Callable[[NewPod], Json]  # the pod to create
+    whole_pod: Callable[[Size], tuple[int, int]]  # (millicores, bytes) that a pod of this size requests
+    least_memory: Mapping[str, float]  # pod's uid -> bytes; it is not shrunk below
+    drain_s: float
+    gate_timeout_s: float  # longest time a pod is held back for its node
+    creations_fail: bool  # the API server refuses new pods
+    now_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Steps:
     actions: tuple[Action, ...]
-    waiting: str = ""  # what is still to come, in words; empty: all is as assigned
-    again_in_s: float = math.inf  # when time alone changes what is next
+    waiting: str = ""  # what is not done yet, in words; empty: all pods are as assigned
+    again_in_s: float = math.inf  # when time alone changes the next steps
 
 
 @dataclass(slots=True)
-class _Course:
-    """What is found out on the way."""
+class _Progress:
+    """Collects actions and waits while the steps are worked out."""
 
-    now_s: float
-    drain_s: float
-    serving: int
+    context: StepContext
+    serving: int  # concurrency that serves after the actions so far
     actions: list[Action] = field(default_factory=list)
     waiting: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     again_in_s: float = math.inf
@@ -70,157 +84,138 @@ class _Course:
         self.waiting[what] += 1
         self.again_in_s = min(self.again_in_s, max(for_s, 0.0))
 
+    def resize(self, pod: FunctionPod, size: Size) -> None:
+        least_bytes = self.context.least_memory.get(pod.uid, 0.0)
+        self.do(resize_step(pod, size, self.context.container, least_bytes))
 
-def next_steps(
-    assignment: Assignment,
-    pods: Sequence[FunctionPod],
-    template: str,
-    container: str,
-    least_memory: Mapping[str, float],
-    rooms: Mapping[str, Room],
-    make: Callable[[NewPod], Json],
-    whole: Callable[[Size], tuple[int, int]],
-    drain_s: float,
-    gate_s: float,
-    creations_fail: bool,
-    now_s: float,
-) -> Steps:
-    """`pods`: all that count. `least_memory`: bytes by pod's uid, not asked to go below. `rooms`: by
-    node, with all that is planned there counted as used. `whole`: what a pod of a size asks for, (millicores,
-    bytes). `gate_s`: the longest a pod is held back for its node."""
-    course = _Course(now_s, drain_s, sum(pod.concurrency for pod in pods if pod.serves))
-    there = {pod.name: pod for pod in pods}
+    def remove(self, pod: FunctionPod, why: str) -> Action | None:
+        action = remove_step(pod, self.context.drain_s, self.context.now_s, why)
+        self.do(action)
+        return action
+
+
+def next_steps(assignment: Assignment, pods: Sequence[FunctionPod], context: StepContext) -> Steps:
+    """`pods`: all of the function's pods except those on lost nodes."""
+    progress = _Progress(context, sum(pod.concurrency for pod in pods if pod.serves))
     for pod in pods:
         if pod.finished and not pod.deleting:
-            course.do(Delete(pod.name, pod.uid, "it has ended"))
-    left = _create(course, assignment, rooms, make, whole)
-    for action in released(pods, rooms, gate_s, now_s):
-        course.do(action)
-    needy = _stay(course, assignment, there, container, least_memory, left)
-    _remove(course, assignment, pods, template, needy, creations_fail)
-    waiting = ", ".join(f"{count} {what}" for what, count in course.waiting.items())
-    return Steps(tuple(course.actions), waiting, course.again_in_s)
+            progress.do(Delete(pod.name, pod.uid, "it has ended"))
+    left = _create(progress, assignment)
+    for action in released(pods, context.rooms, context.gate_timeout_s, context.now_s):
+        progress.do(action)
+    full = _keep(progress, assignment, {pod.name: pod for pod in pods}, left)
+    _remove(progress, assignment, pods, full)
+    waiting = ", ".join(f"{count} {what}" for what, count in progress.waiting.items())
+    return Steps(tuple(progress.actions), waiting, progress.again_in_s)
 
 
 def released(
-    pods: Iterable[FunctionPod], rooms: Mapping[str, Room], gate_s: float, now_s: float
+    pods: Iterable[FunctionPod], rooms: Mapping[str, Room], gate_timeout_s: float, now_s: float
 ) -> list[Action]:
-    """Gates that are to come off: their node has the room, is not known (any more), or took too long."""
+    """Gates to remove: the planned node has room, or is gone, or the pod waited too long."""
     return [
         Release(pod.name, pod.uid, pod.planned_node if pod.planned_node in rooms else "")
         for pod in pods
         if pod.live and pod.gated
-        if pod.planned_node not in rooms or rooms[pod.planned_node].enough or now_s - pod.created_s > gate_s
+        if pod.planned_node not in rooms
+        or rooms[pod.planned_node].enough
+        or now_s - pod.created_s > gate_timeout_s
     ]
 
 
-def _create(
-    course: _Course,
-    assignment: Assignment,
-    rooms: Mapping[str, Room],
-    make: Callable[[NewPod], Json],
-    whole: Callable[[Size], tuple[int, int]],
-) -> dict[str, Room]:
-    """What is left of the rooms then."""
-    left = dict(rooms)
+def _create(progress: _Progress, assignment: Assignment) -> dict[str, Room]:
+    """Create the new pods. Returns the room left on each node then."""
+    context = progress.context
+    left = dict(context.rooms)
     for new in assignment.new:
         fits = True
         if new.node in left:
-            left[new.node] = left[new.node].less(*whole(new.size))
+            left[new.node] = left[new.node].less(*context.whole_pod(new.size))
             fits = left[new.node].enough
-        course.do(Create(new.name, make(new), new.node, release=fits))
-        course.wait("to be created")
+        progress.do(Create(new.name, context.new_body(new), new.node, release=fits))
+        progress.wait("to be created")
     return left
 
 
-def _stay(
-    course: _Course,
+def _keep(
+    progress: _Progress,
     assignment: Assignment,
     there: Mapping[str, FunctionPod],
-    container: str,
-    least_memory: Mapping[str, float],
     rooms: Mapping[str, Room],
 ) -> set[str]:
-    """The pods that stay become their sizes. Which nodes lack room for what is to be there."""
-    left = dict(rooms)
-    becoming = {name: (there[name], size) for name, size in assignment.sizes.items() if name in there}
-    needy = set()
+    """Give the pods that stay their sizes. Returns the nodes that lack room for what is assigned to them."""
+    context, left = progress.context, dict(rooms)
+    staying = {name: (there[name], size) for name, size in assignment.sizes.items() if name in there}
+    full = set()
     shrinking: list[tuple[FunctionPod, Size]] = []
-    for pod, size in becoming.values():
+    for pod, size in staying.values():
         if not pod.live:
             continue
         if pod.draining_since_s is not None:
-            course.do(Undrain(pod.name, pod.uid))
+            progress.do(Undrain(pod.name, pod.uid))
         if not pod.ready:
-            # The gate's end is a time of its own; looked at every second, as clocks of seconds are.
-            course.wait("to become Ready", 1.0 if pod.gated else math.inf)
-        least_bytes = least_memory.get(pod.uid, 0.0)
-        if pod.has is not None and not pod.is_as(attainable(pod, of_size(size, container), least_bytes)):
-            course.wait("to be resized", 1.0)
+            # The gate has a time limit: check every second, the resolution of API timestamps.
+            progress.wait("to become Ready", 1.0 if pod.gated else math.inf)
+        wanted = attainable(pod, of_size(size, context.container), context.least_memory.get(pod.uid, 0.0))
+        if pod.has is not None and not pod.is_as(wanted):
+            progress.wait("to be resized", 1.0)
             if pod.resizing is Resizing.DEFERRED:
-                needy.add(pod.node)
+                full.add(pod.node)
             elif pod.node in left:
-                had = requested(pod.asked, container)
+                had = requested(pod.asked, context.container)
                 more = (max(size.cpu_millicores - had[0], 0), max(size.memory_bytes - had[1], 0))
                 left[pod.node] = left[pod.node].less(*more, pods=0)
         if size.concurrency < pod.concurrency:
             shrinking.append((pod, size))
         else:
-            course.do(become(pod, size, container, least_bytes))
-    needy |= {node for node, room in left.items() if not room.enough}
+            progress.resize(pod, size)
+    full |= {node for node, room in left.items() if not room.enough}
     for pod, size in shrinking:
         fewer = pod.concurrency - size.concurrency if pod.serves else 0
-        if course.serving - fewer >= assignment.goal or pod.node in needy:
-            course.serving -= fewer
-            course.do(become(pod, size, container, least_memory.get(pod.uid, 0.0)))
+        if progress.serving - fewer >= assignment.goal or pod.node in full:
+            progress.serving -= fewer
+            progress.resize(pod, size)
         else:
-            course.wait("to be resized")
-    return needy
+            progress.wait("to be resized")
+    return full
 
 
-def _remove(
-    course: _Course,
-    assignment: Assignment,
-    pods: Sequence[FunctionPod],
-    template: str,
-    needy: set[str],
-    creations_fail: bool,
-) -> None:
-    outdated = [pod for pod in pods if pod.template != template and pod.live]
+def _remove(progress: _Progress, assignment: Assignment, pods: Sequence[FunctionPod], full: set[str]) -> None:
+    context = progress.context
+    outdated = [pod for pod in pods if pod.template != context.template_hash and pod.live]
     leaving = [pod for pod in pods if pod.name in assignment.leaving and pod.live]
     floor = assignment.goal
+    # A short plan may lack the room of the old pods. Removing them is no help if new pods are refused.
+    rolling = assignment.short and not context.creations_fail
     if outdated:
-        # What the plan is short of may be the room of the old pods; not if new ones are refused anyway.
-        rolling = assignment.short and not creations_fail
         floor = math.floor(_ROLLING_SHARE * assignment.target) if rolling else assignment.target
-    for pod in sorted(leaving, key=_first_to_go):
-        _let_go(course, pod, assignment.goal, pod.node in needy, "the plan has no use for it")
-    for pod in sorted(outdated, key=_first_to_go):
-        _let_go(course, pod, floor, False, "its template is not the current one")
-    if outdated and assignment.short and not creations_fail and not _moving(course, assignment, pods):
-        pod = min(outdated, key=_first_to_go)  # one at least, or a full cluster would never roll
-        course.do(leave(pod, course.drain_s, course.now_s, "its template is not the current one"))
+    for pod in sorted(leaving, key=_removal_order):
+        _remove_one(progress, pod, assignment.goal, pod.node in full, "the plan does not need it")
+    for pod in sorted(outdated, key=_removal_order):
+        _remove_one(progress, pod, floor, False, "its template is not the current one")
+    if outdated and rolling and not _in_progress(progress, assignment, pods):
+        pod = min(outdated, key=_removal_order)  # at least one, or a full cluster would never roll
+        progress.remove(pod, "its template is not the current one")
 
 
-def _first_to_go(pod: FunctionPod) -> tuple[bool, bool, int, str]:
+def _removal_order(pod: FunctionPod) -> tuple[bool, bool, int, str]:
     return pod.draining_since_s is None, pod.ready, pod.concurrency, pod.name
 
 
-def _let_go(course: _Course, pod: FunctionPod, floor: int, needed: bool, why: str) -> None:
+def _remove_one(progress: _Progress, pod: FunctionPod, floor: int, room_needed: bool, why: str) -> None:
+    """Remove the pod if `floor` still serves without it, or if its room is needed."""
     fewer = pod.concurrency if pod.serves else 0
-    if course.serving - fewer < floor and fewer and not needed:
-        course.wait("to be drained")
+    if progress.serving - fewer < floor and fewer and not room_needed:
+        progress.wait("to be drained")
         return
-    course.serving -= fewer
-    action = leave(pod, course.drain_s, course.now_s, why)
-    course.do(action)
-    if not isinstance(action, Delete):
-        course.wait("to drain", left_s(pod, course.drain_s, course.now_s))
+    progress.serving -= fewer
+    if not isinstance(progress.remove(pod, why), Delete):
+        progress.wait("to drain", drain_left_s(pod, progress.context.drain_s, progress.context.now_s))
 
 
-def _moving(course: _Course, assignment: Assignment, pods: Sequence[FunctionPod]) -> bool:
-    """Whether anything is under way that may make room or serve."""
-    acting = any(isinstance(action, Create | Delete | Drain | Mark) for action in course.actions)
+def _in_progress(progress: _Progress, assignment: Assignment, pods: Sequence[FunctionPod]) -> bool:
+    """Whether something under way may free room or serve soon."""
+    acting = any(isinstance(action, Create | Delete | Drain | Mark) for action in progress.actions)
     return acting or any(
         pod.deleting or pod.draining_since_s is not None or (pod.name in assignment.sizes and not pod.ready)
         for pod in pods

@@ -1,4 +1,4 @@
-"""A function's pods and template in the planner's words. Pure."""
+"""Turns a function's pods and template into input for the planner. Pure."""
 
 from __future__ import annotations
 
@@ -7,112 +7,129 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from combofunc.planner.model import Container, Size
-from combofunc.pods import marks
+from combofunc.labels import CONCURRENCY_ANNOTATION, FUNCTION_LABEL, PLANNED_NODE_ANNOTATION, SIZE_LABEL
+from combofunc.planner.model import Container, PlanRequest, Size
 from combofunc.pods.assignment import NewPod
 from combofunc.pods.body import Owner, pod_body
 from combofunc.pods.pod import FunctionPod, Resizing
 from combofunc.pods.resources import of_size, requested
-from combofunc.reconcile.spec import FUNCTION_LABEL, ComboFunc
+from combofunc.reconcile.spec import ComboFunc
 from surgekit.kube.pods import requests
 
-__all__ = ["Shape", "body_of", "containers_of", "shape_of"]
+__all__ = ["PlannerInput", "PodShape", "new_pod_body", "planner_containers", "pod_shape"]
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """Of a function's pods: what stands beside the sized container, and the sizes of whole pods."""
+class PlannerInput:
+    """Everything a plan is made from. Only values: a planning thread uses it while the cluster changes."""
+
+    function: ComboFunc
+    request: PlanRequest
+    idle_since: Mapping[str, float]  # pod's name -> Unix time
+    pod_names: Sequence[str]  # all pods there are, so that new pods get other names
+    outdated_pods: frozenset[str]  # names of pods with an earlier template
+    least_memory: Mapping[str, float]  # pod's uid -> bytes; it is not shrunk below
+    now_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PodShape:
+    """How much a whole pod requests: the sized container and the containers beside it."""
 
     beside_cpu_millicores: int
     beside_memory_bytes: int
-    sizes: tuple[Size, ...]
+    sizes: tuple[Size, ...]  # the function's sizes, as whole pods
 
     def whole(self, size: Size) -> tuple[int, int]:
-        """(millicores, bytes) that a pod with a container of that size asks for."""
+        """(millicores, bytes) that a pod requests if its sized container has this size."""
         return (
             size.cpu_millicores + self.beside_cpu_millicores,
             size.memory_bytes + self.beside_memory_bytes,
         )
 
-    def of(self, name: str, cpu_millicores: int, memory_bytes: int, concurrency: int) -> Size:
-        """The whole pod's, of a sized container with these."""
+    def whole_size(self, name: str, cpu_millicores: int, memory_bytes: int, concurrency: int) -> Size:
+        """The whole pod's size if its sized container has these resources."""
         size = Size(name, cpu_millicores, memory_bytes, concurrency)
         return Size(name, *self.whole(size), concurrency)
 
 
-def shape_of(function: ComboFunc) -> Shape:
-    """PodError: a quantity of the template cannot be read."""
+def pod_shape(function: ComboFunc) -> PodShape:
+    """Raises PodError if a quantity of the template cannot be read."""
     first = function.sizes[0]
-    cpu, memory = requests(body_of(function, NewPod("", "", first)))
-    beside = Shape(round(cpu) - first.cpu_millicores, round(memory) - first.memory_bytes, ())
-    sizes = tuple(beside.of(s.name, s.cpu_millicores, s.memory_bytes, s.concurrency) for s in function.sizes)
-    return Shape(beside.beside_cpu_millicores, beside.beside_memory_bytes, sizes)
+    cpu, memory = requests(new_pod_body(function, NewPod("", "", first)))
+    beside = PodShape(round(cpu) - first.cpu_millicores, round(memory) - first.memory_bytes, ())
+    sizes = tuple(
+        beside.whole_size(s.name, s.cpu_millicores, s.memory_bytes, s.concurrency) for s in function.sizes
+    )
+    return PodShape(beside.beside_cpu_millicores, beside.beside_memory_bytes, sizes)
 
 
-def body_of(function: ComboFunc, new: NewPod) -> Json:
-    """What is created for it: behind the gate, to be nominated for its node."""
+def new_pod_body(function: ComboFunc, new: NewPod) -> Json:
+    """The pod to create. Its gate comes off once it is nominated for its node."""
     owner = Owner("surgekit.dev/v1alpha1", "ComboFunc", function.name, function.uid, FUNCTION_LABEL)
     return pod_body(
         function.template,
         function.template_hash,
         owner,
         new.name,
-        {marks.SIZE_LABEL: new.size.name},
-        {marks.CONCURRENCY: str(new.size.concurrency), marks.PLANNED_NODE: new.node},
-        of_size(new.size, function.container),
+        labels={SIZE_LABEL: new.size.name},
+        annotations={
+            CONCURRENCY_ANNOTATION: str(new.size.concurrency),
+            PLANNED_NODE_ANNOTATION: new.node,
+        },
+        resources=of_size(new.size, function.container),
         gated=True,
     )
 
 
-def containers_of(
+def planner_containers(
     function: ComboFunc,
-    shape: Shape,
+    shape: PodShape,
     pods: Sequence[FunctionPod],
-    refused: Collection[str],
+    not_resizable: Collection[str],
     least_memory: Mapping[str, float],
 ) -> list[Container]:
-    """Pods of the current template that are there to stay, as large as they are or are becoming.
+    """Live pods of the current template, with the size they have or are being resized to.
 
-    By uid: those in `refused` cannot be what they were asked to be; `least_memory` is what they are not asked
-    to go below.
+    `not_resizable`: uids of pods whose resize was refused. `least_memory`: pod's uid -> bytes; the pod is not
+    shrunk below.
     """
     found = []
     for pod in pods:
         if not pod.live or pod.template != function.template_hash:
             continue
-        stuck = pod.uid in refused
-        # Nothing of such a resize is carried out: another may be asked for.
+        refused = pod.uid in not_resizable
+        # The kubelet carries out no part of such a resize, so another may be requested.
         in_vain = pod.resizing is Resizing.MEMORY_IN_USE
-        has = pod.has if (stuck or in_vain) and pod.has is not None else pod.asked
+        has = pod.has if (refused or in_vain) and pod.has is not None else pod.asked
         cpu_millicores, memory_bytes = requested(has, function.container)
         size = _size(function, shape, pod, cpu_millicores, memory_bytes)
-        free = pod.has is not None and (pod.resizing is Resizing.NONE or in_vain) and not stuck
+        resizable = pod.has is not None and (pod.resizing is Resizing.NONE or in_vain) and not refused
         held_bytes = memory_bytes + shape.beside_memory_bytes
         least_bytes = least_memory.get(pod.uid, 0.0) + shape.beside_memory_bytes
-        if held_bytes > size.memory_bytes:  # made smaller in cpu alone
+        if held_bytes > size.memory_bytes:  # it gave up cpu and kept its memory
             least_bytes = held_bytes
         least_bytes = math.ceil(min(least_bytes, held_bytes))
-        found.append(Container(pod.name, pod.node or pod.planned_node, size, free, least_bytes))
+        found.append(Container(pod.name, pod.node or pod.planned_node, size, resizable, least_bytes))
     return found
 
 
 def _size(
-    function: ComboFunc, shape: Shape, pod: FunctionPod, cpu_millicores: int, memory_bytes: int
+    function: ComboFunc, shape: PodShape, pod: FunctionPod, cpu_millicores: int, memory_bytes: int
 ) -> Size:
     same = [
         size
         for size in function.sizes
         if (size.cpu_millicores, size.memory_bytes) == (cpu_millicores, memory_bytes)
     ]
-    # Several can have the same resources: the one it is marked with, else the most it may be sent.
+    # Sizes may share resources: prefer the one on the pod's label, then the highest concurrency.
     same.sort(key=lambda size: (size.name != pod.size, -size.concurrency))
     if same:
-        found = same[0]
-        return shape.of(found.name, cpu_millicores, memory_bytes, found.concurrency)
+        return shape.whole_size(same[0].name, cpu_millicores, memory_bytes, same[0].concurrency)
     for size in function.sizes:
         less = size.cpu_millicores == cpu_millicores and size.memory_bytes < memory_bytes
         if less and size.name == pod.size:
-            return shape.of(size.name, size.cpu_millicores, size.memory_bytes, size.concurrency)
-    return shape.of(pod.size, cpu_millicores, memory_bytes, max(pod.concurrency, 1))
+            return shape.whole_size(size.name, size.cpu_millicores, size.memory_bytes, size.concurrency)
+    return shape.whole_size(pod.size, cpu_millicores, memory_bytes, max(pod.concurrency, 1))

@@ -1,4 +1,4 @@
-"""What a look at a function says in its status. Pure."""
+"""The status of a function after a reconcile. Pure."""
 
 from __future__ import annotations
 
@@ -12,56 +12,59 @@ from combofunc.pods.pod import FunctionPod
 from combofunc.pods.resources import of_size
 from combofunc.reconcile import status
 from combofunc.reconcile.decision import Decision
+from combofunc.reconcile.function_state import Observation
 from combofunc.reconcile.spec import ComboFunc
 
-__all__ = ["elsewhere", "keeping_memory", "ready_concurrency", "report", "turned"]
+__all__ = ["memory_note", "moved_note", "ready_concurrency", "reason_changed", "report"]
 
 Json = dict[str, Any]
 _LISTED = 5
 
 
-def report(
-    function: ComboFunc,
-    before: Json,
-    decision: Decision,
-    pods: Sequence[FunctionPod],
-    target: int | None,
-    no_data: str,
-    now_s: float,
-) -> Json:
-    """A merge patch's `status`. `pods`: all that count; `before`: the status so far."""
-    memory, plan = decision.memory, decision.memory.plan
-    ready = ready_concurrency(pods)
+def report(seen: Observation, before: Json, decision: Decision, no_data: str) -> Json:
+    """The `status` of a merge patch. `before`: the status so far. `no_data`: why there is no target."""
+    function, pods, state = seen.function, seen.pods, decision.state
+    plan, ready = state.plan, ready_concurrency(seen.pods)
+    rolling, failure = bool(state.outdated_pods), decision.hold_reason or state.api_failure
     said = [
-        status.target_known(function, target, no_data),
-        *([memory.usable] if memory.usable else []),
-        status.planned(function, plan, memory.failure, held=decision.held, rolling=bool(memory.outdated)),
-        status.ready(function, plan, ready, decision.waiting, decision.held or memory.trouble),
-        status.resized(keeping_memory(function, pods, decision.least_memory)),
+        status.target_known(function, seen.target, no_data),
+        *([state.sizes_usable] if state.sizes_usable else []),
+        status.planned(function, plan, state.planner_failure, held=decision.hold_reason, rolling=rolling),
+        status.ready(function, plan, ready, decision.waiting, failure),
+        status.resized(memory_note(function, pods, decision.least_memory)),
     ]
-    if plan and (words := elsewhere(pods)):
+    if plan and (words := moved_note(pods)):
         plan = replace(plan, reasons=(*plan.reasons, words))
     there = Counter(pod.size for pod in pods if pod.live and pod.draining_since_s is None)
     serving = Counter(pod.size for pod in pods if pod.serves)
-    counts = {size: status.Pods(there[size], serving[size]) for size in there | serving}
-    return status.status_of(function, before, target, plan, memory.planned_at_s, counts, ready, said, now_s)
+    return status.status_of(
+        function,
+        before,
+        status.Facts(
+            target=seen.target,
+            plan=plan,
+            planned_at_s=state.planned_at_s,
+            pods={size: status.Pods(there[size], serving[size]) for size in there | serving},
+            ready_concurrency=ready,
+        ),
+        said,
+        seen.now_s,
+    )
 
 
 def ready_concurrency(pods: Sequence[FunctionPod]) -> int:
     return sum(pod.concurrency for pod in pods if pod.serves)
 
 
-def elsewhere(pods: Sequence[FunctionPod]) -> str:
-    """Which pods the scheduler bound to another node than planned; empty when none."""
+def moved_note(pods: Sequence[FunctionPod]) -> str:
+    """Names the pods that the scheduler bound to another node than planned; empty if there are none."""
     moved = [p for p in pods if p.live and p.node and p.planned_node and p.node != p.planned_node]
     listed = ", ".join(f"{p.name} planned for {p.planned_node} went to {p.node}" for p in moved[:_LISTED])
     return listed if len(moved) <= _LISTED else f"{listed} and {len(moved) - _LISTED} more"
 
 
-def keeping_memory(
-    function: ComboFunc, pods: Sequence[FunctionPod], least_memory: Mapping[str, float]
-) -> str:
-    """Which pods keep memory that their size does not have, because they use it; empty when none."""
+def memory_note(function: ComboFunc, pods: Sequence[FunctionPod], least_memory: Mapping[str, float]) -> str:
+    """Names the pods that use, and so keep, more memory than their size has; empty if there are none."""
     sizes = {size.name: of_size(size, function.container) for size in function.sizes}
     kept = [
         pod
@@ -72,10 +75,10 @@ def keeping_memory(
         return ""
     listed = ", ".join(f"{pod.name} ({pod.size}) on {pod.node}" for pod in kept[:_LISTED])
     more = f" and {len(kept) - _LISTED} more" if len(kept) > _LISTED else ""
-    return f"memory in use is not taken away, only cpu: {listed}{more}; asked for again later"
+    return f"pods keep memory that they use and give up only cpu: {listed}{more}; tried again later"
 
 
-def turned(before: Json, patch: Json) -> bool:
-    """Whether a condition has another reason: somebody may wait for that."""
+def reason_changed(before: Json, patch: Json) -> bool:
+    """Whether a condition has another reason. Somebody may wait for that, so it is written at once."""
     reasons = [[(c["type"], c["reason"]) for c in of.get("conditions") or ()] for of in (before, patch)]
     return reasons[0] != reasons[1]

@@ -7,22 +7,21 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from combofunc.labels import FUNCTION_LABEL, MAX_CONCURRENCY, SIZE_LABEL
 from combofunc.planner.model import Size
-from combofunc.pods.marks import CONCURRENCY, MAX_CONCURRENCY, SIZE_LABEL
 from combofunc.pods.pod_template import read_template, sized_hash
 from combofunc.pods.spec_fields import Fields, SpecError, fields_of
 from surgekit.kube.api_path import Resource
 from surgekit.process.modes import Mode
 
 __all__ = [
-    "COMBO_FUNCS", "CONCURRENCY", "FUNCTION_LABEL", "MAX_CONCURRENCY", "MAX_SIZES", "MAX_TARGET", "PATH",
-    "SIZE_LABEL", "Collector", "ComboFunc", "SpecError", "TargetFrom", "read",
+    "COMBO_FUNCS", "MAX_SIZES", "MAX_TARGET", "PATH", "Collector", "ComboFunc", "SpecError", "TargetFrom",
+    "read",
 ]  # fmt: skip
 
 Json = dict[str, Any]
 COMBO_FUNCS = Resource("surgekit.dev/v1alpha1", "combofuncs")
 PATH = COMBO_FUNCS.path()
-FUNCTION_LABEL = "surgekit.dev/combofunc"
 # The CRD's bounds. A target in the hundred thousands is a slip: Kubernetes itself ends at 150,000 pods.
 MAX_SIZES, MAX_TARGET = 64, 100_000
 

@@ -1,4 +1,4 @@
-"""What a ComboFunc's status says. Each function gives a merge patch's `status`, or a part of it."""
+"""A ComboFunc's status. Each function returns the `status` of a merge patch, or a part of it. Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from surgekit.kube.conditions import Condition, conditions, stamp
 from surgekit.process.modes import Mode
 
 __all__ = [
-    "REASONS", "Pods", "invalid_status", "plan_status", "planned", "ready", "resized", "sizes_usable",
-    "status_of", "target_known",
+    "REASONS", "Facts", "Pods", "invalid_status", "plan_status", "planned", "ready", "resized",
+    "sizes_usable", "status_of", "target_known",
 ]  # fmt: skip
 
 Json = dict[str, Any]
-# By condition; the CRD explains them to users.
+# Reasons by condition; the CRD explains them to users.
 REASONS: Mapping[str, tuple[str, ...]] = {
     "TargetKnown": ("Spec", "Replicas", "Collector", "SpecIgnored", "NoData", "InvalidSpec"),
     "SizesUsable": ("Usable", "TooLarge", "NoNode", "InvalidSpec"),
@@ -28,39 +28,43 @@ REASONS: Mapping[str, tuple[str, ...]] = {
               "InvalidSpec"),
     "Resized": ("Resized", "MemoryInUse", "InvalidSpec"),
 }  # fmt: skip
-# Of each list of a plan. A status is read by people; and an object has 1.5 MiB at most.
+# Longest list of a plan in the status: people read it, and an object has at most 1.5 MiB.
 _LISTED = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Pods:
-    """Of one size: how many there are, and how many serve."""
+    """Pods of one size: how many there are, and how many serve."""
 
     replicas: int = 0
     ready: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The numbers of a status."""
+
+    target: int | None
+    plan: Plan | None  # the last one
+    planned_at_s: float
+    pods: Mapping[str, Pods]  # by the size they have now
+    ready_concurrency: int
+
+
 def status_of(
-    function: ComboFunc,
-    before: Json,
-    target: int | None,
-    plan: Plan | None,
-    planned_at_s: float,
-    pods: Mapping[str, Pods],
-    ready_concurrency: int,
-    said: Sequence[Condition],
-    now_s: float,
+    function: ComboFunc, before: Json, facts: Facts, said: Sequence[Condition], now_s: float
 ) -> Json:
-    """`plan` is the last one; `pods` by the size they have now; `said` by the functions below."""
+    """`before`: the status so far. `said`: conditions made by the functions below."""
+    plan, pods = facts.plan, facts.pods
     counts = plan.replicas if plan else {}
     offered = [size.name for size in function.sizes]
     names = offered + sorted({*pods, *counts} - set(offered))
     return {
         "observedGeneration": function.generation,
         "selector": function.selector,
-        "targetConcurrency": target,
+        "targetConcurrency": facts.target,
         "plannedConcurrency": plan.concurrency if plan else None,
-        "readyConcurrency": ready_concurrency,
+        "readyConcurrency": facts.ready_concurrency,
         "shortage": plan.shortage if plan else None,
         "sizes": [
             {
@@ -71,13 +75,13 @@ def status_of(
             }
             for name in names
         ],
-        "plan": plan_status(plan, planned_at_s) if plan else None,
+        "plan": plan_status(plan, facts.planned_at_s) if plan else None,
         "conditions": conditions(before, said, function.generation, now_s),
     }
 
 
 def invalid_status(obj: Json, error: SpecError, now_s: float) -> Json:
-    """For a spec that cannot be read: all else in the status stays, as the pods do."""
+    """For a spec that cannot be read. The rest of the status and all pods stay as they are."""
     said = [Condition(type_, False, "InvalidSpec", f"{error}; pods stay as they are") for type_ in REASONS]
     generation = obj["metadata"].get("generation", 0)
     return {
@@ -87,7 +91,7 @@ def invalid_status(obj: Json, error: SpecError, now_s: float) -> Json:
 
 
 def plan_status(plan: Plan, at_s: float) -> Json:
-    """Every key is always there: a merge patch leaves those that are not."""
+    """Always with every key: a merge patch leaves missing keys unchanged."""
     created = Counter((creation.node, creation.size.name) for creation in plan.created)
     resized = [{"pod": r.container.pod, "from": r.container.size.name, "to": r.to.name} for r in plan.resized]
     removed = [container.pod for container in plan.removed]
@@ -107,25 +111,25 @@ def plan_status(plan: Plan, at_s: float) -> Json:
 
 
 def target_known(function: ComboFunc, target: int | None, no_data: str = "") -> Condition:
-    """`target` is what is planned for; `no_data` says why the collector does not know it now."""
+    """`target`: the target planned for. `no_data`: why the collector has no target now."""
     if no_data:
-        kept = "nothing is planned" if target is None else f"the last target, {target}, stands"
+        kept = "nothing is planned" if target is None else f"the last target, {target}, still holds"
         return Condition("TargetKnown", False, "NoData", f"{no_data}; {kept}")
     if function.replicas is not None:
-        return Condition("TargetKnown", True, "Replicas", "the sizes' replicas say how much is wanted")
+        return Condition("TargetKnown", True, "Replicas", "spec.sizes sets the replicas of each size")
     if function.target is not None:
-        return Condition("TargetKnown", True, "Spec", "spec.targetConcurrency says how much is wanted")
+        return Condition("TargetKnown", True, "Spec", "spec.targetConcurrency sets the target")
     if function.ignored_target is not None:
         ignored = f"spec.targetConcurrency ({function.ignored_target}) is ignored: targetFrom is Collector"
         return Condition("TargetKnown", True, "SpecIgnored", ignored)
-    return Condition("TargetKnown", True, "Collector", "measured by the collector")
+    return Condition("TargetKnown", True, "Collector", "the collector measures the target")
 
 
 def sizes_usable(sizes: Sequence[Size], nodes: Sequence[Node]) -> Condition:
-    """`sizes` as whole pods of them ask for. Against whole nodes: room may come back."""
+    """Whether each size fits an empty node: room may come back. `sizes` are those of whole pods."""
     accepting = [node for node in nodes if node.accepts]
     if not accepting:
-        message = "no node takes its pods now: Ready and schedulable, taints, nodeSelector, node affinity"
+        message = "no node takes its pods now: check Ready, cordon, taints, nodeSelector and node affinity"
         return Condition("SizesUsable", False, "NoNode", message)
     large = [
         size
@@ -143,8 +147,8 @@ def sizes_usable(sizes: Sequence[Size], nodes: Sequence[Node]) -> Condition:
         "SizesUsable",
         False,
         "TooLarge",
-        f"larger than every node that takes its pods (they have up to {_amount(cpu, memory)}): {named}; "
-        f"make smaller or take out of spec.sizes, or add larger nodes",
+        f"sizes larger than every node that takes its pods (up to {_amount(cpu, memory)}): {named}; "
+        f"make them smaller, remove them from spec.sizes, or add larger nodes",
     )
 
 
@@ -160,8 +164,8 @@ def planned(
     held: str = "",
     rolling: bool = False,
 ) -> Condition:
-    """`failure`: what the planner ran into. `stale`: which input is too old to plan with. `held`: which pods
-    cannot be read. `rolling`: pods of an earlier template are there yet, and their room with them."""
+    """`failure`: the planner's error. `stale`: the input that is too old to plan with. `held`: the pods that
+    cannot be read. `rolling`: pods of an earlier template still hold room."""
     obstacles = {
         "Paused": "spec.paused is true" if function.paused else "",
         "PodsUnreadable": held,
@@ -178,10 +182,10 @@ def planned(
         f"create {len(plan.created)}: concurrency {plan.concurrency} for a target of {plan.target}"
     )
     if plan.shortage and rolling:
-        later = f"{summary}; the rest when pods of the earlier template have left room"
+        later = f"{summary}; the rest after pods of the earlier template have left"
         return Condition("Planned", False, "Rolling", later)
     if plan.shortage:
-        short = f"{summary}; {plan.shortage} fit nowhere: add nodes, or lower the target"
+        short = f"{summary}; no node has room for {plan.shortage}: add nodes, or lower the target"
         return Condition("Planned", False, "Shortage", short)
     if function.mode is Mode.SHADOW:
         return Condition("Planned", True, "Shadow", f"would {summary}")
@@ -189,7 +193,7 @@ def planned(
 
 
 def resized(keeping: str) -> Condition:
-    """`keeping`: which pods keep memory that their size does not have; empty when none."""
+    """`keeping`: the pods that keep more memory than their size has; empty if there are none."""
     if keeping:
         return Condition("Resized", False, "MemoryInUse", keeping)
     return Condition("Resized", True, "Resized", "no pod keeps more memory than its size has")
@@ -198,7 +202,7 @@ def resized(keeping: str) -> Condition:
 def ready(
     function: ComboFunc, plan: Plan | None, ready_concurrency: int, waiting: str = "", failure: str = ""
 ) -> Condition:
-    """`waiting`: what is still to come. `failure`: what the API server refused."""
+    """`waiting`: what is not done yet. `failure`: what the API server refused."""
     if plan is None and failure:
         return Condition("Ready", None, "Failing", f"concurrency {ready_concurrency}; {failure}")
     if plan is None:

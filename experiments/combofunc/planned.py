@@ -6,7 +6,7 @@ import math
 import time
 from dataclasses import replace
 
-from combofunc.planner.model import Container, Node, Size, Weights
+from combofunc.planner.model import Container, Node, PlanRequest, Size, Weights
 from combofunc.planner.planning import plan
 from combofunc.planner.warm import plan_keeping_warm
 from experiments.combofunc import model as lab
@@ -28,26 +28,19 @@ class Planned:
     def decide(self, state: lab.State, target: int) -> lab.Decision:
         began_s = time.perf_counter()
         keep_s = 0.0 if state.others_short else self._keep_warm_s
-        found, self._idle_since = plan_keeping_warm(
-            plan,
-            self._sizes,
-            [
-                Node(
-                    n.name, n.cpu_millicores, n.memory_bytes, n.cpu_free_millicores, n.memory_free_bytes,
-                    n.pods_free, n.creating, n.tau_create_s, n.tau_resize_s,
-                )
-                for n in state.nodes
-            ],
-            [
-                Container(c.pod, c.node, self._by_name[c.size.name], c.ready and not c.resizing)
-                for c in state.containers
-            ],
-            target,
-            self._weights,
-            self._idle_since,
-            keep_s,
-            state.now_s,
-        )  # fmt: skip
+        nodes = [
+            Node(
+                n.name, n.cpu_millicores, n.memory_bytes, n.cpu_free_millicores, n.memory_free_bytes,
+                n.pods_free, n.creating, n.tau_create_s, n.tau_resize_s,
+            )
+            for n in state.nodes
+        ]  # fmt: skip
+        containers = [
+            Container(c.pod, c.node, self._by_name[c.size.name], c.ready and not c.resizing)
+            for c in state.containers
+        ]
+        request = PlanRequest(self._sizes, nodes, containers, target, self._weights)
+        found, self._idle_since = plan_keeping_warm(plan, request, self._idle_since, keep_s, state.now_s)
         decided_s = time.perf_counter() - began_s
         actions: list[lab.Action] = [lab.Remove(c.pod) for c in found.removed]
         actions += [lab.Resize(r.container.pod, self._lab_sizes[r.to.name]) for r in found.resized]

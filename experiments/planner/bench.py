@@ -71,13 +71,13 @@ def _quality(instances: int) -> dict[str, Any]:
     """In a shortage concurrency comes first: who reaches less is counted, and has no excess."""
     rows: list[dict[str, Any]] = []
     for problem in small_problems(_SEED, instances):
-        best = exact.best(*problem.arguments)
+        best = exact.best(problem.request)
         if not best.proven:
             continue
         row: dict[str, Any] = {"kind": problem.kind}
         for name, plan in (("ours", planning.plan), ("greedy", greedy.plan)):
-            planned = plan(*problem.arguments)
-            if wrong := violations(planned, *problem.arguments):
+            planned = plan(problem.request)
+            if wrong := violations(planned, problem.request):
                 raise AssertionError(f"{name}: {problem.kind}: {wrong}")
             row[name] = _excess(planned, best)
         rows.append(row)
@@ -125,7 +125,7 @@ def _timed_problems(nodes: int, target: int, start: str, count: int) -> list[Ran
 
 def _after_a_plan(problem: RandomProblem, concurrency: int) -> RandomProblem:
     """As a plan for that concurrency leaves it."""
-    plan = planning.plan(problem.sizes, problem.nodes, (), concurrency, problem.weights)
+    plan = planning.plan(replace(problem.request, containers=(), target=concurrency))
     containers = tuple(Container(f"pod-{i:04d}", c.node, c.size) for i, c in enumerate(plan.created))
     return replace(problem, containers=containers, nodes=tuple(beside(problem.nodes, containers)))
 
@@ -133,10 +133,10 @@ def _after_a_plan(problem: RandomProblem, concurrency: int) -> RandomProblem:
 def _times(problems: Sequence[RandomProblem]) -> list[tuple[float, float]]:
     """Wall-clock and CPU milliseconds of each plan, from Node objects to Plan."""
     found = []
-    planning.plan(*problems[0].arguments)  # the first call in a process also loads code
+    planning.plan(problems[0].request)  # the first call in a process also loads code
     for problem in problems:
         wall_s, cpu_s = time.perf_counter(), time.process_time()
-        planning.plan(*problem.arguments)
+        planning.plan(problem.request)
         cpu_ms = (time.process_time() - cpu_s) * 1000
         found.append(((time.perf_counter() - wall_s) * 1000, cpu_ms))
     return found

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from combofunc.planner.model import Container, Node, Size, Weights
+from combofunc.planner.model import Container, Node, PlanRequest, Size, Weights
 
 __all__ = ["KINDS", "RandomProblem", "beside", "cluster", "family_sizes", "grid_sizes", "small_problems"]
 
@@ -25,8 +25,8 @@ class RandomProblem:
     weights: Weights
 
     @property
-    def arguments(self) -> tuple[Sequence[Size], Sequence[Node], Sequence[Container], int, Weights]:
-        return self.sizes, self.nodes, self.containers, self.target, self.weights
+    def request(self) -> PlanRequest:
+        return PlanRequest(self.sizes, self.nodes, self.containers, self.target, self.weights)
 
 
 def small_problems(seed: int, count: int) -> Iterator[RandomProblem]:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from combofunc.explanation import Explanation, explain
-from combofunc.reconcile import spec
+from combofunc.labels import FUNCTION_LABEL
 from surgekit.cli.custom_object import COMBO_FUNC, find
 from surgekit.cli.json_file import write_json
 from surgekit.kube.api_path import Resource
@@ -21,7 +21,7 @@ __all__ = ["explain_combofunc"]
 
 def explain_combofunc(kube: Kube, namespace: str, name: str, json_file: Path | None) -> None:
     obj = find(kube, COMBO_FUNC, namespace, name)
-    selector = f"{spec.FUNCTION_LABEL}={name}"
+    selector = f"{FUNCTION_LABEL}={name}"
     pods, _ = kube.list_all(Resource("v1", "pods").path(namespace), labelSelector=selector)
     said = explain(obj, pods)
     if not write_json(asdict(said), json_file):

@@ -1,4 +1,4 @@
-"""Presumptions, and what the watch corrects."""
+"""Assumed pods, and what the watch corrects."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def creating(cluster: ClusterState, name: str = "node-000") -> int:
     return node(cluster, name).creating
 
 
-def test_a_presumption_counts_at_once_and_gives_way_to_the_binding() -> None:
+def test_an_assumed_pod_counts_at_once_and_gives_way_to_the_binding() -> None:
     cluster = state()
-    cluster.presume(to_place("u", cpu=4000), "node-000", now_s=0.0)
+    cluster.assume(to_place("u", cpu=4000), "node-000", now_s=0.0)
     assert creating(cluster) == 1
     assert node(cluster).cpu_free == pytest.approx(0.5)
     cluster.put_pod(bound("u", "node-001", cpu=4000), now_s=0.1)  # the scheduler chose otherwise
     assert creating(cluster) == 0
     assert node(cluster).cpu_free == 1.0
     assert creating(cluster, "node-001") == 1
-    assert cluster.counts["presumed"] == 0
+    assert cluster.counts["assumed"] == 0
 
 
 def test_what_never_appears_is_forgotten() -> None:
-    cluster = state(presume_s=10)
-    cluster.presume(to_place("a"), "node-000", now_s=0.0)
-    cluster.presume(to_place("b"), "node-000", now_s=5.0)
+    cluster = state(assumed_pod_ttl_s=10)
+    cluster.assume(to_place("a"), "node-000", now_s=0.0)
+    cluster.assume(to_place("b"), "node-000", now_s=5.0)
     assert cluster.expire(9.9) == 0
     assert cluster.expire(10.0) == 1
     assert creating(cluster) == 1
@@ -49,17 +49,17 @@ def test_what_never_appears_is_forgotten() -> None:
     assert creating(cluster) == 0
 
 
-def test_a_pod_placed_anew_is_presumed_once() -> None:
+def test_a_pod_placed_again_is_assumed_once() -> None:
     cluster = state()
-    cluster.presume(to_place("u"), "node-000", 0.0)
-    cluster.presume(to_place("u"), "node-001", 1.0)
+    cluster.assume(to_place("u"), "node-000", 0.0)
+    cluster.assume(to_place("u"), "node-001", 1.0)
     assert (creating(cluster), creating(cluster, "node-001")) == (0, 1)
 
 
-def test_a_bound_pod_is_not_presumed_again() -> None:
+def test_a_bound_pod_is_not_assumed_again() -> None:
     cluster = state()
     cluster.put_pod(bound("u", "node-001"), 0.0)
-    cluster.presume(to_place("u"), "node-000", 1.0)
+    cluster.assume(to_place("u"), "node-000", 1.0)
     assert (creating(cluster), creating(cluster, "node-001")) == (0, 1)
 
 
@@ -123,7 +123,7 @@ def test_image_locality_prices_the_pull_where_the_image_is_missing() -> None:
 
 
 def greedy(taus: list[float], pods: int) -> Counter[str]:
-    """Placing one by one, each seeing the ones before it: what presuming must reproduce."""
+    """Placing one by one, each seeing the ones before it: what assuming must reproduce."""
     placed: Counter[str] = Counter()
     for _ in range(pods):
         best = min(range(len(taus)), key=lambda n: taus[n] * (placed[f"node-{n:03d}"] + 1))
@@ -142,7 +142,7 @@ def burst(replicas: int, taus: list[float], pods: int) -> Counter[str]:
     for i in range(pods):
         cluster = clusters[i % replicas]
         name = cheapest((prices, ()), cluster.nodes, cluster.nodes, 1)[0].name
-        cluster.presume(to_place(f"u{i}", cpu=1, memory=1), name, 0.0)
+        cluster.assume(to_place(f"u{i}", cpu=1, memory=1), name, 0.0)
         placed[name] += 1
     return placed
 
@@ -173,19 +173,19 @@ def test_two_replicas_that_see_nothing_of_each_other_herd_by_less_than_one_turn_
 
 
 class Bookkeeping(RuleBasedStateMachine):
-    """Whatever the order of events, the table equals the sum over what is bound and presumed."""
+    """Whatever the order of events, the table equals the sum over what is bound and assumed."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.cluster = state(3, presume_s=10, creation_limit_s=30)
+        self.cluster = state(3, assumed_pod_ttl_s=10, creation_limit_s=30)
         self.now_s = 0.0
 
     uids = st.sampled_from([f"u{i}" for i in range(6)])
     names = st.sampled_from([f"node-00{i}" for i in range(4)])  # node-003 does not exist
 
     @rule(uid=uids, node=names)
-    def presume(self, uid: str, node: str) -> None:
-        self.cluster.presume(to_place(uid), node, self.now_s)
+    def assume(self, uid: str, node: str) -> None:
+        self.cluster.assume(to_place(uid), node, self.now_s)
 
     @rule(uid=uids, node=names, creating=st.booleans(), cpu=st.sampled_from([100.0, 250.0]))
     def bind(self, uid: str, node: str, creating: bool, cpu: float) -> None:
@@ -220,14 +220,14 @@ class Bookkeeping(RuleBasedStateMachine):
     def adds_up(self) -> None:
         held: list[PodFacts] = [
             *self.cluster._bound.values(),
-            *(p for p, _ in self.cluster._presumed.values()),
+            *(p for p, _ in self.cluster._assumed.values()),
         ]
         for node in self.cluster.nodes._nodes.values():
             here = [p for p in held if p.node == node.name]
             assert node.cpu_used == sum(p.cpu_millicores for p in here)
             assert node.memory_used == sum(p.memory_bytes for p in here)
             assert node.creating == sum(p.creating for p in here)
-        assert not set(self.cluster._bound) & set(self.cluster._presumed)
+        assert not set(self.cluster._bound) & set(self.cluster._assumed)
 
 
 TestBookkeeping = Bookkeeping.TestCase

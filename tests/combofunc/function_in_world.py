@@ -1,19 +1,19 @@
-"""One ComboFunc in a small world, looked at again and again as the controller does."""
+"""One ComboFunc in a small world, reconciled again and again as by the controller."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from combofunc.actuator import carry_out
 from combofunc.planner import planning
 from combofunc.planner.model import Planner
-from combofunc.pods.actuator import carry_out
 from combofunc.pods.cluster import Cluster
 from combofunc.pods.pod import FunctionPod
 from combofunc.pods.pod_table import PodTable
-from combofunc.reconcile.answer import at_once
 from combofunc.reconcile.decision import Decision, decide
-from combofunc.reconcile.plan_validity import Memory
+from combofunc.reconcile.function_state import FunctionState, Observation
+from combofunc.reconcile.plan_result import plan_at_once
 from combofunc.reconcile.spec import ComboFunc, read
 from combofunc.settings import Settings
 from tests.combofunc.pods.world import World
@@ -46,8 +46,8 @@ class FunctionInWorld:
         self.restart()
 
     def restart(self) -> None:
-        """Another replica leads: all that was remembered is gone."""
-        self.memory = Memory()
+        """Another replica leads: all state is lost."""
+        self.state = FunctionState()
         settings = self.settings
         self.cluster = Cluster(
             settings.default_tau_create_s, settings.default_tau_resize_s, settings.default_image_pull_s,
@@ -58,7 +58,7 @@ class FunctionInWorld:
         self.watch()
 
     def watch(self) -> None:
-        """What there is, is seen."""
+        """Show the world's nodes and pods to the tables."""
         for node in self.world.nodes.values():
             self.cluster.put_node(node)
         there = {pod["metadata"]["uid"] for pod in self.world.pods.values()}
@@ -87,7 +87,7 @@ class FunctionInWorld:
 
     @property
     def sizes(self) -> Mapping[str, str]:
-        """Of the pods that are there to stay."""
+        """Size of each pod that stays, by name."""
         return {pod.name: pod.size for pod in self.pods if pod.live and pod.draining_since_s is None}
 
     def wants(self, target: int | None, **spec: Any) -> None:
@@ -95,17 +95,15 @@ class FunctionInWorld:
         self.obj = combofunc(target, **spec)
         self.obj["metadata"]["generation"] = generation
 
-    def look(self) -> Decision:
-        """Decide, and carry it out; what the API server answers counts at once."""
+    def reconcile(self) -> Decision:
+        """Decide and carry out; the API server's answers count at once."""
         function = self.function
         target = function.target
         if function.replicas is not None:
             target = sum(s.concurrency * function.replicas.get(s.name, 0) for s in function.sizes)
-        decision = decide(
-            function, target, self.pods, self.memory, self.cluster, at_once(self.planner), self.settings,
-            self.world.now_s, self.measured,
-        )  # fmt: skip
-        self.memory = decision.memory
+        seen = Observation(function, target, self.pods, self.world.now_s, self.measured)
+        decision = decide(seen, self.state, self.cluster, plan_at_once(self.planner), self.settings)
+        self.state = decision.state
         for action in decision.actions:
             done = carry_out(self.world, "shop", action)
             if done.pod is not None:
@@ -116,9 +114,9 @@ class FunctionInWorld:
         return decision
 
     def run(self, seconds: float, step_s: float = 0.1) -> Decision:
-        decision = self.look()
+        decision = self.reconcile()
         for _ in range(round(seconds / step_s)):
             self.world.tick(step_s)
             self.watch()
-            decision = self.look()
+            decision = self.reconcile()
         return decision

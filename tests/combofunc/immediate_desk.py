@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from combofunc.planner import planning
-from combofunc.reconcile.answer import Answer, Question, at_once
+from combofunc.reconcile.function_state import Basis
+from combofunc.reconcile.plan_result import PlanResult, plan_at_once
+from combofunc.reconcile.planner_input import PlannerInput
 from surgekit.kube.events import Events
 
 Json = dict[str, Any]
@@ -21,11 +23,11 @@ class Told(Events):
 
 
 class AtOnce:
-    def ask(
-        self, uid: str, namespace: str, basis: tuple[Any, ...], question: Callable[[], Question]
-    ) -> Answer | None:
-        return at_once(planning.plan)(basis, question)
+    def request(
+        self, uid: str, namespace: str, basis: Basis, make_input: Callable[[], PlannerInput]
+    ) -> PlanResult | None:
+        return plan_at_once(planning.plan)(basis, make_input)
 
-    def leave(self, uid: str) -> None: ...
+    def cancel(self, uid: str) -> None: ...
 
     def reset(self) -> None: ...

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from combofunc.pods import marks
+from combofunc.labels import CONCURRENCY_ANNOTATION, PLANNED_NODE_ANNOTATION, SIZE_LABEL
 from kwok import parts
 from kwok.binaries import Binaries
 from kwok.lab import NODE_MODEL
@@ -21,12 +21,12 @@ pytestmark = pytest.mark.lab
 
 @pytest.fixture(scope="module")
 def running(binaries: Binaries) -> Iterator[Running]:
-    with lab_with_controller.running("combofunc", deferred_s=2.0) as running:
+    with lab_with_controller.running("combofunc", resize_wait_limit_s=2.0) as running:
         yield running
 
 
 def planned_and_bound(pod: Json) -> tuple[str, str]:
-    return pod["metadata"]["annotations"][marks.PLANNED_NODE], pod["spec"].get("nodeName", "")
+    return pod["metadata"]["annotations"][PLANNED_NODE_ANNOTATION], pod["spec"].get("nodeName", "")
 
 
 def scale(running: Running, namespace: str, name: str, target: int) -> None:
@@ -66,20 +66,20 @@ def test_grows_and_shrinks_in_place(running: Running) -> None:
     running.function(shop, "web", 3, sizes=SIZES[1:])
     running.wait_settled(shop, "web", 3)
     (before,) = running.pods(shop)
-    assert before["metadata"]["labels"][marks.SIZE_LABEL] == "medium"
+    assert before["metadata"]["labels"][SIZE_LABEL] == "medium"
     scale(running, shop, "web", 8)
     running.wait_settled(shop, "web", 8)
     (grown,) = running.pods(shop)
     assert grown["metadata"]["uid"] == before["metadata"]["uid"]
-    assert grown["metadata"]["labels"][marks.SIZE_LABEL] == "large"
-    assert grown["metadata"]["annotations"][marks.CONCURRENCY] == "8"
+    assert grown["metadata"]["labels"][SIZE_LABEL] == "large"
+    assert grown["metadata"]["annotations"][CONCURRENCY_ANNOTATION] == "8"
     (status,) = grown["status"]["containerStatuses"]
     assert status["restartCount"] == 0
     assert status["resources"]["requests"] == {"cpu": "2", "memory": "2Gi"}
     # With a high price for room the large one is worth shrinking.
     running.patch(shop, "web", {"targetConcurrency": 3, "priceWeight": 100})
     running.lab.wait_for(
-        lambda: [p["metadata"]["labels"][marks.SIZE_LABEL] for p in running.pods(shop)] == ["medium"],
+        lambda: [p["metadata"]["labels"][SIZE_LABEL] for p in running.pods(shop)] == ["medium"],
         "shrunk",
     )
     running.wait_settled(shop, "web", 3)
@@ -238,7 +238,7 @@ def test_replicas_by_hand(running: Running) -> None:
     body = {"template": template(), "sizes": sizes, "drain": "1s"}
     running.create(shop, "ComboFunc", "hand", body)
     running.wait_settled(shop, "hand", 10)
-    sizes_there = sorted(pod["metadata"]["labels"][marks.SIZE_LABEL] for pod in running.pods(shop))
+    sizes_there = sorted(pod["metadata"]["labels"][SIZE_LABEL] for pod in running.pods(shop))
     assert sizes_there == ["large", "small", "small"]
 
 

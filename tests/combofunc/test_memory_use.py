@@ -59,11 +59,11 @@ def test_where_it_is_not_served_nothing_is_known() -> None:
     leads = True
     poll = MemoryUsePoll(kube, lambda: leads)
     assert poll.of("shop") == {}
-    poll.ask()
+    poll.step()
     assert (poll.of("shop"), poll.of("other")) == ({"a": 2**20}, {})
     kube.served = False
-    poll.ask()
+    poll.step()
     assert poll.of("shop") == {}, "what was measured long ago is not believed"
     leads = False
-    poll.ask()
+    poll.step()
     assert kube.asked == 2, "only the replica that acts asks"

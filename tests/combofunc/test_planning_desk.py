@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from combofunc.metrics import ComboFuncMetrics
 from combofunc.planner import planning
-from combofunc.planner.model import Container, Node, Plan, Size, Weights
+from combofunc.planner.model import Container, Node, Plan, PlanRequest
+from combofunc.planning_desk import PlanningDesk
 from combofunc.pods.actions import Create
 from combofunc.pods.cluster import Cluster
 from combofunc.pods.pod_table import PodTable
 from combofunc.pods.steps import Room as Left
-from combofunc.reconcile.answer import Question, answer, overtaken
-from combofunc.reconcile.planner_input import shape_of
-from combofunc.reconcile.planning_desk import PlanningDesk
-from combofunc.reconcile.reconciler import ComboFuncs
+from combofunc.reconcile.plan_result import is_stale, make_plan
+from combofunc.reconcile.planner_input import PlannerInput, pod_shape
 from combofunc.reconcile.spec import read
+from combofunc.reconciler import ComboFuncReconciler
 from combofunc.settings import Settings
 from tests.combofunc.function_in_world import combofunc
 from tests.combofunc.immediate_desk import Told
@@ -37,18 +38,11 @@ class SlowForSome:
         self.go = threading.Event()
         self.targets: list[int] = []
 
-    def __call__(
-        self,
-        sizes: Sequence[Size],
-        nodes: Sequence[Node],
-        containers: Sequence[Container],
-        target: int,
-        weights: Weights,
-    ) -> Plan:
-        self.targets.append(target)
-        if target > 1000:
+    def __call__(self, request: PlanRequest) -> Plan:
+        self.targets.append(request.target)
+        if request.target > 1000:
             assert self.go.wait(PATIENCE_S)
-        return planning.plan(sizes, nodes, containers, min(target, 16), weights)
+        return planning.plan(replace(request, target=min(request.target, 16)))
 
 
 class Room:
@@ -62,7 +56,7 @@ class Room:
         self.cluster = Cluster(1.0, 0.1, 2.0, 120.0)
         for i in range(nodes):
             self.cluster.put_node(node(f"node-{i}"))
-        self.functions = ComboFuncs(
+        self.functions = ComboFuncReconciler(
             self.cluster, PodTable(), Settings(), ComboFuncMetrics(),
             self.desk, lambda _: "", Told(),
         )  # fmt: skip
@@ -82,7 +76,7 @@ class Room:
         self.functions.objects[uid] = obj
 
     def creations(self, uid: str) -> int:
-        work = self.functions.look(uid, 1_000_000.0)
+        work = self.functions.reconcile(uid, 1_000_000.0)
         assert work is not None
         return sum(isinstance(action, Create) for action in work.actions)
 
@@ -122,7 +116,7 @@ def test_many_of_one_namespace_do_not_go_before_one_of_another(room: Room) -> No
     room.planner.go.set()
     for _ in range(3):
         room.take_in()
-        room.desk.leave(room.touched[-1])
+        room.desk.cancel(room.touched[-1])
     assert room.planner.targets.index(7) == 2, "before the 19 that came first"
 
 
@@ -191,31 +185,31 @@ def test_room_that_was_taken_meanwhile_is_not_planned_twice() -> None:
     assert room.creations(second) == 0, "its plan came too late"
     room.take_in()
     assert room.creations(second) == 0
-    status = room.functions.look(second, 1_000_001.0)
+    status = room.functions.reconcile(second, 1_000_001.0)
     assert status is not None
     assert room.functions.shortage > 0
     room.desk.stop()
 
 
-def test_a_question_that_cannot_be_made_is_an_answer(room: Room) -> None:
-    def question() -> Question:
+def test_input_that_cannot_be_made_is_a_failed_result(room: Room) -> None:
+    def make_input() -> PlannerInput:
         raise ValueError("no such size")
 
-    found = room.desk.ask("web", "a", (), question)
+    found = room.desk.request("web", "a", (), make_input)
     assert found is not None
     assert found.failure == "ValueError: no such size"
 
 
-def test_overtaken_by_a_lost_node_or_other_pods() -> None:
+def test_a_result_is_stale_after_a_lost_node_or_other_pods() -> None:
     function = read(combofunc(8))
-    shape = shape_of(function)
+    sizes = pod_shape(function).sizes
     place = Node("a", 8000, 2**34, 8000, 2**34, 10, 0, 1.0, 0.1)
 
-    asked = Question(function, 8, shape, [place], [], Weights(), {}, [], frozenset(), {}, 0.0)
-    found = answer((), asked, planning.plan)
+    given = PlannerInput(function, PlanRequest(sizes, [place], [], 8), {}, [], frozenset(), {}, 0.0)
+    found = make_plan((), given, planning.plan)
     whole, less = Left(8000, 2**34, 10), Left(1999, 2**34, 10)
-    assert not overtaken(found, [], {"a": whole}.get)
-    assert not overtaken(found, [], {"a": Left(2000, 2**31, 1)}.get), "what is left is enough"
-    assert overtaken(found, [], {"a": less}.get)
-    assert overtaken(found, [], lambda _: None)
-    assert overtaken(found, [Container("p", "a", shape.sizes[0])], {"a": whole}.get)
+    assert not is_stale(found, [], {"a": whole}.get)
+    assert not is_stale(found, [], {"a": Left(2000, 2**31, 1)}.get), "what is left is enough"
+    assert is_stale(found, [], {"a": less}.get)
+    assert is_stale(found, [], lambda _: None)
+    assert is_stale(found, [Container("p", "a", sizes[0])], {"a": whole}.get)

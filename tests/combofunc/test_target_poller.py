@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from combofunc.reconcile.spec import ComboFunc, read
 from combofunc.settings import Settings
-from combofunc.target_poller import Collecting
+from combofunc.target_poller import TargetPoller
 from surgekit.prometheus.client import Labels
 from tests.combofunc.function_in_world import combofunc
 
@@ -27,9 +27,9 @@ def asked() -> ComboFunc:
     return read(combofunc(None, targetFrom="Collector", collector={"query": "sum(x)"}))
 
 
-def collecting(prometheus: Says, leads: bool, changed: list[str]) -> Collecting:
+def collecting(prometheus: Says, leads: bool, changed: list[str]) -> TargetPoller:
     function = asked()
-    return Collecting(
+    return TargetPoller(
         Settings(collect_every_s=0.01),
         prometheus,
         lambda: leads,
@@ -42,12 +42,12 @@ def test_it_is_told_when_the_answer_is_another() -> None:
     prometheus, changed = Says(6.5), list[str]()
     there = collecting(prometheus, True, changed)
     assert there.target(asked()) == "Prometheus has not been asked yet"
-    there.start()
     deadline_s = time.monotonic() + 10
-    for value, target in ((6.5, 7), (20.0, 20), (1e5 + 1, "100000 is the most there can be")):
+    for value, target in ((6.5, 7), (20.0, 20), (1e5 + 1, "above the limit of 100000")):
         prometheus.value = value
         while not str(there.target(asked())).endswith(str(target)):
             assert time.monotonic() < deadline_s
+            assert there.step() == 0.01
             time.sleep(0.005)
     there.stop()
     assert changed[:3] == ["function"] * 3
@@ -56,7 +56,7 @@ def test_it_is_told_when_the_answer_is_another() -> None:
 def test_only_the_leader_asks() -> None:
     changed = list[str]()
     there = collecting(Says(1.0), False, changed)
-    there._collect()
+    there.step()
     assert changed == []
 
 
@@ -81,10 +81,10 @@ def test_a_slow_query_of_one_namespace_holds_up_nobody_else() -> None:
         obj["metadata"] |= {"namespace": namespace, "uid": namespace}
         functions[namespace] = read(obj)
     prometheus, changed = Hangs(), list[str]()
-    there = Collecting(Settings(), prometheus, lambda: True, lambda: functions, changed.append)
+    there = TargetPoller(Settings(), prometheus, lambda: True, lambda: functions, changed.append)
     try:
         for _ in range(3):
-            there._collect()
+            there.step()
             assert prometheus.hung.wait(90)
         deadline_s = time.monotonic() + 90
         while there.target(functions["quiet"]) != 2:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from combofunc.pods import marks
+from combofunc.labels import SERVING_LABEL, SIZE_LABEL
 from function_gateway.endpoints import COMBOFUNC
 from kwok import parts, prometheus
 from kwok.binaries import PROMETHEUS, Binaries
@@ -65,7 +65,7 @@ class Served:
         service = {
             "metadata": {"name": "web", "labels": {COMBOFUNC: "web"}},
             "spec": {
-                "selector": {COMBOFUNC: "web", marks.SERVING_LABEL: "true"},
+                "selector": {COMBOFUNC: "web", SERVING_LABEL: "true"},
                 "ports": [{"name": "http", "port": 80, "targetPort": POD_PORT}],
             },
         }
@@ -144,12 +144,12 @@ def test_requests_in_flight_become_containers_and_none_fails(world: tuple[Runnin
     served.clients(3)
     served.wait_ready(3, 4)
     (first,) = served.pods().values()
-    assert first["metadata"]["labels"][marks.SIZE_LABEL] == "small"
+    assert first["metadata"]["labels"][SIZE_LABEL] == "small"
 
     served.clients(40)
     served.wait_ready(40, 80)
     grown = served.pods()
-    assert grown[first["metadata"]["uid"]]["metadata"]["labels"][marks.SIZE_LABEL] == "large"
+    assert grown[first["metadata"]["uid"]]["metadata"]["labels"][SIZE_LABEL] == "large"
     assert len(grown) > 1
 
     def all_answer() -> bool:

@@ -18,9 +18,9 @@ from combofunc.in_place_deployment.status import Counts, status_of
 from kwok.lab import Lab
 from surgekit.kube.client import ApiError
 from surgekit.kube.conditions import differs
-from tests.combofunc import test_spec as functions
-from tests.combofunc import test_status as function_status
 from tests.combofunc.in_place_deployment import test_spec as deployments
+from tests.combofunc.reconcile import test_spec as functions
+from tests.combofunc.reconcile import test_status as function_status
 from tests.manifests.installed_cluster import MANIFESTS, until
 
 pytestmark = pytest.mark.lab

@@ -20,7 +20,7 @@ PODS = f"/api/v1/namespaces/{TENANT}/pods"
 PLANNED = "surgekit.dev/planned-node"
 DRAINING = "surgekit.dev/draining-since"
 CONCURRENCY = "surgekit.dev/concurrency"
-GATE = {"name": "surgekit.dev/placement"}
+GATE = {"name": "surgekit.dev/planned-placement"}
 STRATEGIC = "application/strategic-merge-patch+json"
 
 

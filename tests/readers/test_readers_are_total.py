@@ -20,17 +20,17 @@ from cluster_autoscaler_hook.karpenter.settings import Settings as HookSettings
 from cluster_autoscaler_hook.karpenter.sources import ClusterSource as KarpenterSource
 from cluster_model.cluster_state import ClusterState
 from cluster_model.node_table import NodeTable
-from combofunc.in_place_deployment.deployments import InPlaceDeployments
+from combofunc.in_place_deployment.reconciler import InPlaceDeploymentReconciler
 from combofunc.in_place_deployment.spec import read as read_deployment
 from combofunc.metrics import ComboFuncMetrics
 from combofunc.pods.cluster import Cluster
-from combofunc.pods.loop import Loop
 from combofunc.pods.pod_table import PodTable
 from combofunc.pods.spec_fields import SpecError
-from combofunc.reconcile.reconciler import ComboFuncs
 from combofunc.reconcile.spec import read as read_combofunc
+from combofunc.reconciler import ComboFuncReconciler
 from combofunc.settings import Settings as ComboFuncSettings
 from combofunc.sources import Sources as ComboFuncSources
+from combofunc.work_loop import Loop
 from function_gateway.controller import Controller as Balancer
 from function_gateway.settings import Settings as BalancerSettings
 from hpa_replacement.adapter.authentication import FrontProxy
@@ -169,11 +169,11 @@ class Functions:
     def __init__(self) -> None:
         self.cluster = Cluster(1.0, 0.1, 2.0, 120.0)
         self.pods = PodTable()
-        self.functions = ComboFuncs(
+        self.functions = ComboFuncReconciler(
             self.cluster, self.pods, ComboFuncSettings(), ComboFuncMetrics(), DeskAtOnce(),
             lambda _: 8, Told(),
         )  # fmt: skip
-        self.deployments = InPlaceDeployments(self.pods, 15.0, Told())
+        self.deployments = InPlaceDeploymentReconciler(self.pods, 15.0, Told())
         self.sources = ComboFuncSources(
             KUBE, AtOnce(), self.cluster, self.pods, self.functions, self.deployments
         )
@@ -208,14 +208,14 @@ def test_combofunc(kind: str, original: Json, data: st.DataObject) -> None:
     assert world.cluster.room("n1") is not None
     if kind == "pods":
         assert [pod.name for pod in world.pods.of("shop", "uid-f")][-1:] == ["good"]
-    work = world.functions.look("uid-f", 1000.0)
+    work = world.functions.reconcile("uid-f", 1000.0)
     assert work is not None
     if world.pods.unread("shop", "uid-f"):
         assert not any(type(action).__name__ in ("Create", "Delete") for action in work.actions)
-    assert world.deployments.look("uid-web", 1000.0) is not None
+    assert world.deployments.reconcile("uid-web", 1000.0) is not None
     for uid, spoilt_kind in (("bad", world.functions), ("bad", world.deployments)):
         if uid in spoilt_kind.objects:
-            spoilt_kind.look(uid, 1000.0)
+            spoilt_kind.reconcile(uid, 1000.0)
 
 
 @often

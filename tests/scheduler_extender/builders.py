@@ -21,12 +21,12 @@ def nodes(count: int, cpu: float = 8000, memory: float = 16 * GIB) -> list[NodeF
 
 
 def state(
-    count: int = 4, presume_s: float = 15.0, creation_limit_s: float = 120.0, seed: str = "a"
+    count: int = 4, assumed_pod_ttl_s: float = 15.0, creation_limit_s: float = 120.0, seed: str = "a"
 ) -> ClusterState:
     table = NodeTable(default_tau_create_s=1.0, default_image_pull_s=2.0, seed=seed)
     for node in nodes(count):
         table.put_node(node)
-    return ClusterState(table, presume_s, creation_limit_s)
+    return ClusterState(table, assumed_pod_ttl_s, creation_limit_s)
 
 
 def to_place(

@@ -154,7 +154,7 @@ def test_modes(serve: Any, labels: dict[str, str], settings_: dict[str, str], sc
     served = serve(**{k: Mode(v) for k, v in settings_.items()})
     status, answer = served.ask("POST", "/prioritize", request(pod(labels=labels), NAMES))
     assert (status, bool(answer)) == (200, scored)
-    assert served.extender.state.counts["presumed"] == int(scored)
+    assert served.extender.state.counts["assumed"] == int(scored)
 
 
 def test_shadow_records_what_it_would_have_said(serve: Any) -> None:

@@ -22,13 +22,13 @@ from hypothesis import strategies as st
 from kubernetes import client
 
 from combofunc import settings as combofunc_settings
-from combofunc.in_place_deployment.deployments import InPlaceDeployments
+from combofunc.actuator import carry_out
+from combofunc.in_place_deployment.reconciler import InPlaceDeploymentReconciler
 from combofunc.metrics import ComboFuncMetrics
-from combofunc.pods.actuator import carry_out
 from combofunc.pods.cluster import Cluster
-from combofunc.pods.loop import Work
 from combofunc.pods.pod_table import PodTable
-from combofunc.reconcile.reconciler import ComboFuncs
+from combofunc.reconciler import ComboFuncReconciler
+from combofunc.work_loop import Work
 from hpa_replacement.knative.pod_autoscaler_status import Observed
 from hpa_replacement.knative.reconciliation import Create, Patch, plan
 from hpa_replacement.metrics import KneeScaleMetrics
@@ -157,21 +157,21 @@ def combo_func(obj: Json) -> ApiServer:
     kube, server = recording()
     cluster = Cluster(1.0, 0.1, 2.0, 120.0)
     cluster.put_node(node("node-0"))
-    functions = ComboFuncs(
+    functions = ComboFuncReconciler(
         cluster, PodTable(), combofunc_settings.Settings(),
         ComboFuncMetrics(), AtOnce(), lambda _: 3,
         Events(kube, "combofunc", "surgekit.dev/v1alpha1", "ComboFunc"),
     )  # fmt: skip
     functions.objects["u"] = obj
-    _carried_out(kube, functions.look("u", 1000.0))
+    _carried_out(kube, functions.reconcile("u", 1000.0))
     return server
 
 
 def in_place_deployment(obj: Json) -> ApiServer:
     kube, server = recording()
-    deployments = InPlaceDeployments(PodTable(), 15.0, Told())
+    deployments = InPlaceDeploymentReconciler(PodTable(), 15.0, Told())
     deployments.objects["u"] = obj
-    _carried_out(kube, deployments.look("u", 1000.0))
+    _carried_out(kube, deployments.reconcile("u", 1000.0))
     return server
 
 

@@ -17,7 +17,7 @@ KIND = "inplacedeployments"
 
 @pytest.fixture(scope="module")
 def running(binaries: Binaries) -> Iterator[Running]:
-    with lab_with_controller.running("inplace", deferred_s=2.0) as running:
+    with lab_with_controller.running("inplace", resize_wait_limit_s=2.0) as running:
         yield running
 
 

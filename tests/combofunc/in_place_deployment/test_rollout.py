@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from combofunc.actuator import carry_out
 from combofunc.in_place_deployment import rollout
-from combofunc.in_place_deployment.deployments import body_of
+from combofunc.in_place_deployment.reconciler import new_pod_body
 from combofunc.in_place_deployment.spec import InPlaceDeployment, read
 from combofunc.in_place_deployment.status import Counts
-from combofunc.pods.actuator import carry_out
 from combofunc.pods.pod import FunctionPod
 from combofunc.pods.pod_table import PodTable
 from tests.combofunc.pods.world import World, node
@@ -29,7 +29,7 @@ def spec_of(replicas: int, image: str = "app:1", cpu: str = "500m", **rest: Any)
 class InWorld:
     def __init__(self, *nodes: Json) -> None:
         self.world = World(list(nodes))
-        self.spec, self.deferred_s = spec_of(0), 15.0
+        self.spec, self.resize_wait_limit_s = spec_of(0), 15.0
         self.restart()
 
     def restart(self) -> None:
@@ -51,12 +51,12 @@ class InWorld:
     def pods(self) -> list[FunctionPod]:
         return self.table.of("shop", "web")
 
-    def look(self) -> None:
+    def reconcile(self) -> None:
         deployment, now_s = self.deployment, self.world.now_s
-        before_s = now_s - self.deferred_s - deployment.drain_s
+        before_s = now_s - self.resize_wait_limit_s - deployment.drain_s
         self.overdue = rollout.overdue(deployment, self.pods, self.overdue, before_s)
         steps = rollout.next_steps(
-            deployment, self.pods, {self.overdue}, lambda name: body_of(deployment, name), now_s
+            deployment, self.pods, {self.overdue}, lambda name: new_pod_body(deployment, name), now_s
         )
         for action in steps.actions:
             done = carry_out(self.world, "shop", action)
@@ -66,11 +66,11 @@ class InWorld:
     def run(self, seconds: float, step_s: float = 0.1) -> tuple[int, int]:
         """The fewest that served, and the most there were."""
         least, most = len([p for p in self.pods if p.serves]), len(self.pods)
-        self.look()
+        self.reconcile()
         for _ in range(round(seconds / step_s)):
             self.world.tick(step_s)
             self.watch()
-            self.look()
+            self.reconcile()
             least = min(least, len([p for p in self.pods if p.serves]))
             most = max(most, len([p for p in self.pods if p.live and p.draining_since_s is None]))
         return least, most
@@ -149,7 +149,7 @@ def test_deferred_for_too_long_one_is_replaced_and_the_others_get_its_room(rolli
     least, most = web.run(16)
     assert rollout.counts(web.deployment, web.pods).deferred == 4
     assert (least, most) == (4, 4), "all wait"
-    web.look()
+    web.reconcile()
     least, most = web.run(10)
     assert least == 4 - rolling["maxUnavailable"]
     assert most == 4 + rolling["maxSurge"]
@@ -186,7 +186,7 @@ def test_overdue_waits_for_those_that_do_not_serve() -> None:
 def test_scaled_down_the_newest_go_and_drain_first() -> None:
     web = deployed(3)
     web.spec = spec_of(1)
-    web.look()
+    web.reconcile()
     assert len([pod for pod in web.pods if pod.serves]) == 1
     assert len(web.world.pods) == 3
     web.run(3)
@@ -197,7 +197,7 @@ def test_one_that_drains_is_taken_back() -> None:
     web = deployed(3)
     before = {pod.uid for pod in web.pods}
     web.spec = spec_of(1)
-    web.look()
+    web.reconcile()
     web.spec = spec_of(3)
     web.run(3)
     assert {pod.uid for pod in web.pods if pod.serves} == before
@@ -218,7 +218,7 @@ CHANGES = st.one_of(
 @given(st.lists(CHANGES, max_size=12), st.sampled_from(["12", "64"]))
 def test_whatever_happens_it_ends_as_the_spec_says(changes: list[tuple[str, int]], cpu: str) -> None:
     web = InWorld(*(node(f"node-{i}", cpu) for i in range(3)))  # with 12, resizes wait for room
-    web.deferred_s = 2.0
+    web.resize_wait_limit_s = 2.0
     wanted = {"replicas": 3, "image": 1, "cpu": 1}
     for what, number in [("replicas", 3), *changes]:
         if what in wanted:

@@ -69,7 +69,7 @@ def test_shares_are_rounded_as_a_deployments_are(
     assert (found.max_unavailable, found.max_surge) == pods
 
 
-OUR_GATE = {"name": "surgekit.dev/placement"}
+OUR_GATE = {"name": "surgekit.dev/planned-placement"}
 
 # Each with the field that must be named. tests/manifests/test_combofuncs.py sends the same to an API server.
 WRONG: list[tuple[dict[str, Any], str]] = [

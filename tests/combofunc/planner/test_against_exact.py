@@ -15,9 +15,9 @@ COUNT = 208
 def excesses() -> dict[str, list[float]]:
     found: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for problem in small_problems(7, COUNT):
-        plan, best = planning.plan(*problem.arguments), exact.best(*problem.arguments)
+        plan, best = planning.plan(problem.request), exact.best(problem.request)
         assert best.proven
-        assert not violations(plan, *problem.arguments)
+        assert not violations(plan, problem.request)
         assert min(plan.concurrency, problem.target) == best.concurrency
         found[problem.kind].append((plan.cost - best.cost) / max(best.cost, 1e-3))
     return found

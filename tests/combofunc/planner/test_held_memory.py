@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from combofunc.planner import planning
 from combofunc.planner.held_memory import respecting_held_memory
-from combofunc.planner.model import Container, Weights
+from combofunc.planner.model import Container, PlanRequest, Weights
 from combofunc.planner.verifier import violations
 from combofunc.planner.warm import plan_keeping_warm
 from experiments.planner.random_problems import RandomProblem
@@ -22,10 +22,10 @@ def test_what_is_held_is_there_to_grow_into() -> None:
     """Small in cpu alone, on a node without free memory: no other is created."""
     held = Container("pod", "a", SMALL, least_memory_bytes=LARGE.memory_bytes)
     nodes = [node("a", memory_free_bytes=0), node("b")]
-    found = plan(SIZES, nodes, [held], 8, Weights())
+    found = plan(PlanRequest(SIZES, nodes, [held], 8))
     assert [(r.container.pod, r.to) for r in found.resized] == [("pod", LARGE)]
     assert found.created == ()
-    assert violations(found, SIZES, nodes, [held], 8, Weights()) == []
+    assert violations(found, PlanRequest(SIZES, nodes, [held], 8)) == []
 
 
 def test_what_is_held_is_nobody_elses() -> None:
@@ -33,9 +33,9 @@ def test_what_is_held_is_nobody_elses() -> None:
     held = Container("pod", "a", SMALL, least_memory_bytes=LARGE.memory_bytes)
     nodes = [node("a", memory_free_bytes=0)]
     weights = Weights(in_place=False)
-    found = plan(SIZES, nodes, [held], 4, weights)
-    assert violations(found, SIZES, nodes, [held], 4, weights) == []
-    beside = planning.plan(SIZES, [node("a", memory_free_bytes=768 * MIB)], [held], 4, weights)
+    found = plan(PlanRequest(SIZES, nodes, [held], 4, weights))
+    assert violations(found, PlanRequest(SIZES, nodes, [held], 4, weights)) == []
+    beside = planning.plan(PlanRequest(SIZES, [node("a", memory_free_bytes=768 * MIB)], [held], 4, weights))
     assert (beside.kept, [c.size.name for c in beside.created]) == ((held,), ["middle"])
 
 
@@ -43,8 +43,8 @@ def test_kept_warm_it_is_as_small_in_cpu_as_can_be() -> None:
     """Two; the one that is needed no more keeps its memory."""
     containers = [replace(c, least_memory_bytes=LARGE.memory_bytes) for c in running(LARGE, LARGE)]
     nodes = [node("a", memory_free_bytes=0)]
-    found, idle = plan_keeping_warm(plan, SIZES, nodes, containers, 8, Weights(), {}, 60.0, 0.0)
-    assert violations(found, SIZES, nodes, containers, 8, Weights()) == []
+    found, idle = plan_keeping_warm(plan, PlanRequest(SIZES, nodes, containers, 8), {}, 60.0, 0.0)
+    assert violations(found, PlanRequest(SIZES, nodes, containers, 8)) == []
     assert (found.removed, found.created, len(idle)) == ((), (), 1)
     assert [r.to for r in found.resized] == [SMALL]
 
@@ -55,8 +55,8 @@ def test_it_is_a_plan(problem: RandomProblem, data: st.DataObject) -> None:
     """Some use part of what they have, some hold more than their size."""
     amounts = st.sampled_from([0, 100, 400, 1000, 4000, 6000])
     containers = [replace(c, least_memory_bytes=data.draw(amounts) * MIB) for c in problem.containers]
-    arguments = (problem.sizes, problem.nodes, containers, problem.target, problem.weights)
-    found = plan(*arguments)
-    assert violations(found, *arguments) == []
-    warm, _ = plan_keeping_warm(plan, *arguments, {}, 60.0, 0.0)
-    assert violations(warm, *arguments) == []
+    request = replace(problem.request, containers=containers)
+    found = plan(request)
+    assert violations(found, request) == []
+    warm, _ = plan_keeping_warm(plan, request, {}, 60.0, 0.0)
+    assert violations(warm, request) == []

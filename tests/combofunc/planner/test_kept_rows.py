@@ -19,7 +19,7 @@ from tests.combofunc.planner.builders import problems
 @given(problems(most_containers=12))
 def test_none_is_always_among_them_and_leaves_the_whole_node(problem: RandomProblem) -> None:
     """The planner takes from it how much fits on a node at most; also where sets are left out."""
-    prepared = prepare(*problem.arguments)
+    prepared = prepare(problem.request)
     nodes = range(len(prepared.names))
     if not nodes:
         return
@@ -34,7 +34,7 @@ def test_none_is_always_among_them_and_leaves_the_whole_node(problem: RandomProb
 @settings(max_examples=100, deadline=None)
 @given(problems())
 def test_every_set_has_one_as_good_and_a_row_says_what_it_leaves(problem: RandomProblem) -> None:
-    prepared = prepare(*problem.arguments)
+    prepared = prepare(problem.request)
     nodes = range(len(prepared.names))
     if not nodes:
         return

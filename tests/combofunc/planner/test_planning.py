@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from combofunc.planner import exact, greedy, planning
-from combofunc.planner.model import CUT_SHORT, Container, Plan, Size, Weights
+from combofunc.planner.model import CUT_SHORT, Container, Plan, PlanRequest, Size, Weights
 from combofunc.planner.verifier import violations
 from experiments.planner.random_problems import (
     RandomProblem,
@@ -41,8 +41,8 @@ def rank(plan: Plan, problem: RandomProblem) -> tuple[int, float]:
 
 def test_the_last_step_is_no_larger_than_needed() -> None:
     """With a price on resources; without one a second large one is as good as any."""
-    assert planning.plan(SIZES, [node()], (), 9, Weights()).replicas == {"large": 1, "small": 1}
-    assert planning.plan(SIZES, [node("a"), node("b")], (), 11, Weights()).replicas == {
+    assert planning.plan(PlanRequest(SIZES, [node()], (), 9)).replicas == {"large": 1, "small": 1}
+    assert planning.plan(PlanRequest(SIZES, [node("a"), node("b")], (), 11)).replicas == {
         "large": 1,
         "middle": 1,
     }
@@ -50,43 +50,45 @@ def test_the_last_step_is_no_larger_than_needed() -> None:
 
 def test_grows_in_place_where_that_is_sooner() -> None:
     containers = running(MIDDLE, on="a")
-    plan = planning.plan(SIZES, [node("a"), node("b")], containers, 8, Weights())
+    plan = planning.plan(PlanRequest(SIZES, [node("a"), node("b")], containers, 8))
     assert [(r.container.pod, r.to) for r in plan.resized] == [("pod-a-0", LARGE)]
     assert (plan.created, plan.kept, plan.removed) == ((), (), ())
     assert plan.scaling_s == pytest.approx(0.1)
 
 
 def test_without_in_place_it_creates() -> None:
-    plan = planning.plan(SIZES, [node()], running(MIDDLE), 8, Weights(in_place=False))
+    plan = planning.plan(PlanRequest(SIZES, [node()], running(MIDDLE), 8, Weights(in_place=False)))
     assert plan.resized == ()
     assert plan.concurrency >= 8
     assert len(plan.created) == 1
 
 
 def test_a_resize_that_is_under_way_is_let_be() -> None:
-    plan = planning.plan(SIZES, [node()], running(MIDDLE, resizable=False), 8, Weights())
+    plan = planning.plan(PlanRequest(SIZES, [node()], running(MIDDLE, resizable=False), 8))
     assert plan.resized == ()
 
 
 def test_shrinks_rather_than_removes_and_creates() -> None:
-    plan = planning.plan(SIZES, [node(tau_resize_s=0.01)], running(LARGE), 1, Weights(price_weight=1.0))
+    plan = planning.plan(
+        PlanRequest(SIZES, [node(tau_resize_s=0.01)], running(LARGE), 1, Weights(price_weight=1.0))
+    )
     assert [r.to for r in plan.resized] == [SMALL]
 
 
 def test_nothing_is_wanted_everything_goes() -> None:
-    plan = planning.plan(SIZES, [node()], running(LARGE, SMALL), 0, Weights())
+    plan = planning.plan(PlanRequest(SIZES, [node()], running(LARGE, SMALL), 0))
     assert len(plan.removed) == 2
     assert plan.cost == 0.0
 
 
 def test_with_no_price_on_resources_it_still_reserves_no_more_than_needed() -> None:
-    plan = planning.plan(SIZES, [node()], running(LARGE, LARGE, LARGE), 16, FREE)
+    plan = planning.plan(PlanRequest(SIZES, [node()], running(LARGE, LARGE, LARGE), 16, FREE))
     assert (len(plan.kept), len(plan.removed)) == (2, 1)
 
 
 def test_a_size_that_is_not_offered_is_not_kept_and_the_plan_says_so() -> None:
     old = Size("old", 600, 512 * MIB, 3)
-    plan = planning.plan(SIZES, [node()], running(old), 3, Weights())
+    plan = planning.plan(PlanRequest(SIZES, [node()], running(old), 3))
     assert [r.to for r in plan.resized] == [MIDDLE]
     assert "not offered" in plan.reasons[0]
 
@@ -95,46 +97,46 @@ def test_what_is_removed_makes_room() -> None:
     """The node is full of small ones; eight times as much fits when they go."""
     full = node(cpu_free_millicores=0, accepts=True, pods_free=0)
     containers = running(SMALL, SMALL, SMALL, SMALL, resizable=False)
-    plan = planning.plan(SIZES, [full], containers, 8, Weights())
+    plan = planning.plan(PlanRequest(SIZES, [full], containers, 8))
     assert (len(plan.removed), plan.replicas) == (4, {"large": 1})
 
 
 def test_no_creation_where_none_is_taken_but_a_resize() -> None:
     closed = node("closed", accepts=False)
-    assert planning.plan(SIZES, [closed], (), 5, Weights()).shortage == 5
-    plan = planning.plan(SIZES, [closed], running(SMALL, on="closed"), 8, Weights())
+    assert planning.plan(PlanRequest(SIZES, [closed], (), 5)).shortage == 5
+    plan = planning.plan(PlanRequest(SIZES, [closed], running(SMALL, on="closed"), 8))
     assert [r.to for r in plan.resized] == [LARGE]
 
 
 def test_a_resize_needs_no_pod_slot() -> None:
-    plan = planning.plan(SIZES, [node(pods_free=-1)], running(SMALL), 8, Weights())
+    plan = planning.plan(PlanRequest(SIZES, [node(pods_free=-1)], running(SMALL), 8))
     assert [r.to for r in plan.resized] == [LARGE]
 
 
 def test_containers_of_a_node_that_is_not_listed_are_kept_or_removed() -> None:
-    plan = planning.plan(SIZES, [], running(SMALL, MIDDLE, on="lost"), 3, Weights())
+    plan = planning.plan(PlanRequest(SIZES, [], running(SMALL, MIDDLE, on="lost"), 3))
     assert [c.size for c in plan.kept] == [MIDDLE]
     assert plan.resource_price == pytest.approx(0.5 + 0.5)
-    assert planning.plan(SIZES, [], running(SMALL, on="lost"), 3, Weights()).shortage == 2
+    assert planning.plan(PlanRequest(SIZES, [], running(SMALL, on="lost"), 3)).shortage == 2
 
 
 def test_creations_come_in_the_order_they_are_ready() -> None:
     nodes = [node("quick", tau_create_s=0.4), node("slow", tau_create_s=1.0)]
-    plan = planning.plan([LARGE], nodes, (), 24, FREE)
+    plan = planning.plan(PlanRequest([LARGE], nodes, (), 24, FREE))
     assert [c.node for c in plan.created] == ["quick", "quick", "slow"]
 
 
 def test_nothing_there_at_all() -> None:
-    plan = planning.plan(SIZES, [], (), 5, Weights())
+    plan = planning.plan(PlanRequest(SIZES, [], (), 5))
     assert (plan.concurrency, plan.shortage, plan.cost) == (0, 5, 0.0)
 
 
 @settings(max_examples=300, deadline=None)
 @given(problems())
 def test_a_plan_is_feasible_costs_what_it_says_and_beats_algorithm_1(problem: RandomProblem) -> None:
-    plan = planning.plan(*problem.arguments)
-    assert not violations(plan, *problem.arguments)
-    ours, printed = rank(plan, problem), rank(greedy.plan(*problem.arguments), problem)
+    plan = planning.plan(problem.request)
+    assert not violations(plan, problem.request)
+    ours, printed = rank(plan, problem), rank(greedy.plan(problem.request), problem)
     assert ours[0] <= printed[0]
     assert ours[0] < printed[0] or ours[1] <= printed[1] + 1e-9
 
@@ -145,18 +147,24 @@ def test_the_order_of_the_input_does_not_matter(problem: RandomProblem, random: 
     def shuffled(values: tuple) -> list:  # type: ignore[type-arg]  # of anything
         return random.sample(values, len(values))
 
-    mixed = (shuffled(problem.sizes), shuffled(problem.nodes), shuffled(problem.containers))
+    mixed = PlanRequest(
+        shuffled(problem.sizes),
+        shuffled(problem.nodes),
+        shuffled(problem.containers),
+        problem.target,
+        problem.weights,
+    )
     for plan in (planning.plan, greedy.plan):
-        assert plan(*problem.arguments) == plan(*mixed, problem.target, problem.weights)
+        assert plan(problem.request) == plan(mixed)
 
 
 # The same problems every time: ours is no exact method, and a search for its worst case is not a test.
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(problems(most_containers=4))
 def test_short_only_when_no_plan_is_not_and_close_to_the_best(problem: RandomProblem) -> None:
-    plan, best = planning.plan(*problem.arguments), exact.best(*problem.arguments)
+    plan, best = planning.plan(problem.request), exact.best(problem.request)
     assert best.proven
-    assert not violations(plan, *problem.arguments)
+    assert not violations(plan, problem.request)
     assert min(plan.concurrency, problem.target) == best.concurrency
     assert plan.cost <= 1.08 * best.cost + 1e-4  # lambda = 0 is read as a very small one
 
@@ -164,9 +172,9 @@ def test_short_only_when_no_plan_is_not_and_close_to_the_best(problem: RandomPro
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(problems())
 def test_scaling_down_creates_only_where_that_costs_less(problem: RandomProblem) -> None:
-    plan = planning.plan(*problem.arguments)
+    plan = planning.plan(problem.request)
     closed = tuple(replace(n, accepts=False) for n in problem.nodes)
-    with_what_runs = exact.best(problem.sizes, closed, *problem.arguments[2:])
+    with_what_runs = exact.best(replace(problem.request, nodes=closed))
     if plan.created and with_what_runs.concurrency >= problem.target:
         assert plan.cost <= with_what_runs.cost + 1e-4
 
@@ -176,8 +184,8 @@ def test_close_to_the_best_where_nodes_are_fixed_at_a_price(running_share: float
     """40 nodes: too many to combine exactly."""
     random = Random(f"bound/{running_share}")
     problem = cluster(random, 40, family_sizes(random, 6), 150, running_share)
-    plan, best = planning.plan(*problem.arguments), exact.best(*problem.arguments)
-    assert not violations(plan, *problem.arguments)
+    plan, best = planning.plan(problem.request), exact.best(problem.request)
+    assert not violations(plan, problem.request)
     assert plan.concurrency >= 150
     assert plan.cost <= 1.01 * best.cost
 
@@ -185,7 +193,7 @@ def test_close_to_the_best_where_nodes_are_fixed_at_a_price(running_share: float
 def test_equal_nodes_in_a_large_cluster() -> None:
     """At the price that brings the target all nodes waver at once."""
     nodes = [node(f"n{i:03d}") for i in range(200)]
-    plan = planning.plan([SMALL, LARGE], nodes, (), 201, Weights())
+    plan = planning.plan(PlanRequest([SMALL, LARGE], nodes, (), 201))
     assert plan.replicas == {"large": 25, "small": 1}
     assert plan.scaling_s == pytest.approx(26.0)
 
@@ -195,9 +203,11 @@ def test_a_plan_that_was_carried_out_is_left_alone(seed: int) -> None:
     """Prices have changed since, but not by what a change would cost."""
     random = Random(f"again/{seed}")
     problem = cluster(random, 16, family_sizes(random) if seed % 2 else grid_sizes(random), 100)
-    plan = planning.plan(*problem.arguments)
+    plan = planning.plan(problem.request)
     there = tuple(Container(f"pod-{i}", c.node, c.size) for i, c in enumerate(plan.created))
-    again = planning.plan(problem.sizes, beside(problem.nodes, there), there, 100, problem.weights)
+    again = planning.plan(
+        PlanRequest(problem.sizes, beside(problem.nodes, there), there, 100, problem.weights)
+    )
     assert (again.resized, again.removed, again.created) == ((), (), ())
 
 
@@ -205,19 +215,19 @@ def test_a_plan_that_was_carried_out_is_left_alone(seed: int) -> None:
 def test_too_many_ways_are_cut_short(nodes: int) -> None:
     """On one node alone this took minutes, and gigabytes, with nothing to end it."""
     problem = unrelated_sizes(nodes=nodes)
-    plan = planning.plan(*problem.arguments)
+    plan = planning.plan(problem.request)
     assert plan.shortage
     assert CUT_SHORT in plan.reasons
-    assert violations(plan, *problem.arguments) == []
-    assert rank(plan, problem) <= rank(greedy.plan(*problem.arguments), problem)
-    assert plan == planning.plan(*problem.arguments), "work is counted, not time"
+    assert violations(plan, problem.request) == []
+    assert rank(plan, problem) <= rank(greedy.plan(problem.request), problem)
+    assert plan == planning.plan(problem.request), "work is counted, not time"
 
 
 def test_ordinary_plans_are_not_cut_short() -> None:
     for problem in small_problems(7, 200):
-        assert CUT_SHORT not in planning.plan(*problem.arguments).reasons
+        assert CUT_SHORT not in planning.plan(problem.request).reasons
     for i in range(8):
         random = Random(i)
         sizes = (grid_sizes if i % 2 else family_sizes)(random)
         problem = cluster(random, 300 if i < 4 else 16, sizes, 300, running=(0.0, 1.5)[i // 2 % 2])
-        assert CUT_SHORT not in planning.plan(*problem.arguments).reasons
+        assert CUT_SHORT not in planning.plan(problem.request).reasons

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from combofunc.planner import planning
-from combofunc.planner.model import Size, Weights
+from combofunc.planner.model import PlanRequest, Size, Weights
 from combofunc.planner.problem import prepare
 from tests.combofunc.planner.builders import GIB, SIZES, SMALL, node, running
 
@@ -39,7 +39,7 @@ def test_bad_input_is_named(changes: dict[str, Any], message: str) -> None:
         "weights": Weights(),
     }
     with pytest.raises(ValueError, match=message):
-        planning.plan(**(good | changes))
+        planning.plan(PlanRequest(**(good | changes)))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_bad_input_is_named(changes: dict[str, Any], message: str) -> None:
     [(8000, 0.5, 1.5), (4000, 0.5, 1.0), (0, 0.5, 0.5), (2000, 1.0, 0.5), (-500, 0.5, 0.5), (9000, 0.5, 1.5)],
 )
 def test_a_node_is_priced_by_what_is_free(cpu_free: int, swing: float, beta: float) -> None:
-    problem = prepare(SIZES, [node(cpu_free_millicores=cpu_free)], (), 1, Weights(2.0, swing))
+    problem = prepare(PlanRequest(SIZES, [node(cpu_free_millicores=cpu_free)], (), 1, Weights(2.0, swing)))
     assert problem.cpu_beta[0] == pytest.approx(beta)
     assert problem.cpu_price[0] == pytest.approx(2.0 * beta / 1000)
     assert problem.memory_price[0] == pytest.approx(2.0 * (1 + swing) / GIB)

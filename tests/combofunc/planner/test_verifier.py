@@ -7,18 +7,18 @@ from dataclasses import replace
 import pytest
 
 from combofunc.planner import planning
-from combofunc.planner.model import Container, Creation, Plan, Resize, Size, Weights
+from combofunc.planner.model import Container, Creation, Plan, PlanRequest, Resize, Size
 from combofunc.planner.verifier import violations
 from tests.combofunc.planner.builders import LARGE, MIB, MIDDLE, SIZES, SMALL, node, running
 
 NODES = [node("a", cpu_free_millicores=2000), node("closed", accepts=False)]
 CONTAINERS = (*running(MIDDLE, SMALL, on="a"), *running(SMALL, on="closed", resizable=False))
-PLAN = planning.plan(SIZES, NODES, CONTAINERS, 14, Weights())
+PLAN = planning.plan(PlanRequest(SIZES, NODES, CONTAINERS, 14))
 ODD = Size("odd", 10, MIB, 1)
 
 
 def found(plan: Plan) -> str:
-    return "; ".join(violations(plan, SIZES, NODES, CONTAINERS, 14, Weights()))
+    return "; ".join(violations(plan, PlanRequest(SIZES, NODES, CONTAINERS, 14)))
 
 
 def test_a_good_plan_has_no_fault() -> None:
@@ -53,6 +53,6 @@ def test_each_fault_is_found(plan: Plan, fault: str) -> None:
 
 
 def test_memory_and_pods_run_out_too() -> None:
-    plan = planning.plan([SMALL], [node()], (), 1, Weights())
+    plan = planning.plan(PlanRequest([SMALL], [node()], (), 1))
     for full, fault in ((node(memory_free_bytes=0), "bytes of 0"), (node(pods_free=0), "1 pods of 0")):
-        assert fault in "; ".join(violations(plan, [SMALL], [full], (), 1, Weights()))
+        assert fault in "; ".join(violations(plan, PlanRequest([SMALL], [full], (), 1)))

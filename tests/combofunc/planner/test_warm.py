@@ -35,11 +35,7 @@ def keeping_warm(
     keep_s: float = KEEP_S,
     now_s: float = 0.0,
 ) -> tuple[Plan, dict[str, float]]:
-    return plan_keeping_warm(
-        planning.plan,
-        *problem.arguments,
-        *(idle_since or {}, keep_s, now_s),
-    )
+    return plan_keeping_warm(planning.plan, problem.request, idle_since or {}, keep_s, now_s)
 
 
 def asked(containers: tuple[Container, ...], target: int, in_place: bool = True) -> RandomProblem:
@@ -121,11 +117,10 @@ def ready_s(plan: Plan, problem: RandomProblem) -> float:
 def test_it_is_a_plan_that_creates_no_more_and_no_later(
     problem: RandomProblem, idle: set[int], now_s: float
 ) -> None:
-    question = problem.arguments
-    alone = planning.plan(*question)
+    alone = planning.plan(problem.request)
     before = {f"pod-{i}": 0.0 for i in idle}
     plan, after = keeping_warm(problem, before, now_s=now_s)
-    assert violations(plan, *question) == []
+    assert violations(plan, problem.request) == []
     assert plan.shortage <= alone.shortage
     assert len(plan.created) <= len(alone.created)
     assert ready_s(plan, problem) <= ready_s(alone, problem)

@@ -11,7 +11,7 @@ from combofunc.planner.model import Size
 from combofunc.pods.actions import Mark, Resize
 from combofunc.pods.memory_in_use import Refused, least_memory, noting, until_s
 from combofunc.pods.pod import FunctionPod, Resizing, read
-from combofunc.pods.resize_steps import become
+from combofunc.pods.pod_transitions import resize_step
 from combofunc.pods.resources import amounts_of, includes, of_size, resize_patch, written
 
 Json = dict[str, Any]
@@ -112,18 +112,18 @@ def marked(asked: Size, has: Size, size: Size) -> FunctionPod:
     ],
 )
 def test_the_order_of_marks_and_resizes(before: FunctionPod, to: Size, step: object) -> None:
-    assert become(before, to, "app", 0.0) == step
+    assert resize_step(before, to, "app", 0.0) == step
 
 
 @pytest.mark.parametrize("least_bytes", [SMALL.memory_bytes + 1.0, float("inf")])
 def test_memory_in_use_stays_while_the_cpu_shrinks(least_bytes: float) -> None:
     memory = {key: float(LARGE.memory_bytes) for key in MEMORY}
     cpu_alone = {"app": {**of_size(SMALL, "app")["app"], **memory}}
-    asked = become(marked(LARGE, LARGE, SMALL), SMALL, "app", least_bytes)
+    asked = resize_step(marked(LARGE, LARGE, SMALL), SMALL, "app", least_bytes)
     assert asked == Resize("video-1", "u1", cpu_alone)
     # Asked for before it was known, and refused: the memory is taken back.
-    assert become(marked(SMALL, LARGE, SMALL), SMALL, "app", least_bytes) == asked
-    assert become(marked(LARGE, SMALL, SMALL), LARGE, "app", least_bytes) is None, "growing is no matter"
+    assert resize_step(marked(SMALL, LARGE, SMALL), SMALL, "app", least_bytes) == asked
+    assert resize_step(marked(LARGE, SMALL, SMALL), LARGE, "app", least_bytes) is None, "growing is no matter"
 
 
 def test_a_kubelet_that_cannot_take_memory_away() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from combofunc.actuator import carry_out
 from combofunc.planner.model import Size
 from combofunc.pods.actions import Create, Delete, Drain, Release, Resize
-from combofunc.pods.actuator import carry_out
 from combofunc.pods.cluster import Cluster
 from combofunc.pods.pod_table import PodTable
 from combofunc.pods.resources import of_size
@@ -170,7 +170,7 @@ def test_planned_pods_count_from_when_their_owner_is_known() -> None:
 
 def test_what_is_about_to_be_created_takes_room_until_it_is_told_of() -> None:
     there = cluster()
-    there.presume("shop/p", "n1", 1000, GIB, 0.0)
+    there.assume("shop/p", "n1", 1000, GIB, 0.0)
     assert there.room("n1") == Room(7000, 15 * GIB, 109)
     there.forget("shop/p")
     assert there.room("n1") == Room(8000, 16 * GIB, 110)
@@ -203,7 +203,7 @@ def body(name: str = "p", owner: str = "f") -> Json:
     amounts = {"cpu": "1", "memory": "1Gi"}
     spec = {
         "containers": [{"name": "app", "resources": {"requests": amounts, "limits": amounts}}],
-        "schedulingGates": [{"name": "surgekit.dev/placement"}],
+        "schedulingGates": [{"name": "surgekit.dev/planned-placement"}],
     }
     return {"metadata": {"name": name, "ownerReferences": [{"uid": owner}]}, "spec": spec}
 

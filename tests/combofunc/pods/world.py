@@ -10,7 +10,7 @@ import copy
 from datetime import UTC, datetime
 from typing import Any
 
-from combofunc.pods import marks
+from combofunc.labels import PLACEMENT_GATE
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.pods import requests
 from surgekit.kube.quantity import parse
@@ -88,7 +88,7 @@ class World(Kube):
                 _merge(pod["metadata"], {k: v for k, v in body.get("metadata", {}).items() if k != "uid"})
                 if "schedulingGates" in body.get("spec", {}):
                     pod["spec"]["schedulingGates"] = [
-                        g for g in pod["spec"].get("schedulingGates", ()) if g["name"] != marks.GATE
+                        g for g in pod["spec"].get("schedulingGates", ()) if g["name"] != PLACEMENT_GATE
                     ]
             return self._changed(pod)
 

@@ -121,7 +121,11 @@ def test_figures_of_what_went_well() -> None:
         ({"changes": [Change("f", 8, 1, at_s=10.0)]}, "not carried out: f to 8", 0),
         ({"pods": [a_pod(concurrency="4")]}, "not as planned: f has a concurrency of 4", 0),
         ({"pods": [a_pod(ready="False")]}, "not as planned: f has a concurrency of 0", 0),
-        ({"pods": [a_pod(schedulingGates=[{"name": "surgekit.dev/placement"}])]}, "1 pods behind a gate", 1),
+        (
+            {"pods": [a_pod(schedulingGates=[{"name": "surgekit.dev/planned-placement"}])]},
+            "1 pods behind a gate",
+            1,
+        ),
         ({"pods": [a_pod(owner="another")]}, "1 pods without an owner", 1),
         ({"left": 3}, "3 pods of deleted functions", 1),
         ({"end": Usage(100.0, 6, 30, 1.0)}, "threads: 5, then 6", 1),

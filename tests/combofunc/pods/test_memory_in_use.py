@@ -66,8 +66,8 @@ def test_it_grows_where_it_is_when_the_load_comes_back() -> None:
 def test_a_shrink_that_was_refused_is_undone_when_it_is_needed_again() -> None:
     """The target rises before anything was done about the refusal."""
     function, pod = warm_and_using(1.5 * GIB, cpu="2", memory="2Gi")
-    function.look()
-    function.look()
+    function.reconcile()
+    function.reconcile()
     for _ in range(5):
         function.world.tick()
     assert function.world.refusals
@@ -111,7 +111,7 @@ def test_a_resize_that_fails_for_another_reason_is_awaited_then_planned_anew() -
     function.run(3)
     (pod,) = function.sizes
     function.wants(8)
-    function.look()
+    function.reconcile()
     obj = function.world.pods[pod]
     error = {"type": "PodResizeInProgress", "status": "True", "reason": "Error", "message": "runtime is down"}
     generation, stamp = (obj["metadata"][key] for key in ("generation", "creationTimestamp"))
@@ -146,7 +146,7 @@ def test_whatever_is_used_and_wanted(data: st.DataObject) -> None:
                 assert held <= parse(place["status"]["allocatable"]["memory"])
     function.run(120, 0.5)  # past a keepWarm of 60 s and its drain, well before one of 10 minutes
     assert function.ready >= function.function.target  # type: ignore[operator]
-    assert function.look().waiting == ""
+    assert function.reconcile().waiting == ""
     for name in {name for name, _ in function.world.refusals}:
         times = [at_s for pod, at_s in function.world.refusals if pod == name]
         assert all(later - sooner >= 299 for sooner, later in pairwise(times))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from combofunc.in_place_deployment.deployments import InPlaceDeployments
-from combofunc.pods.actuator import carry_out
+from combofunc.actuator import carry_out
+from combofunc.in_place_deployment.reconciler import InPlaceDeploymentReconciler
 from combofunc.pods.pod_table import PodTable
 from surgekit.kube.client import ApiError
 from tests.combofunc.immediate_desk import Told
@@ -34,22 +34,22 @@ class Seen:
         self.world.now_s = time.time()  # by which failures are timed
         self.pods = PodTable()
         self.events = Told()
-        self.deployments = InPlaceDeployments(self.pods, 15.0, self.events)
+        self.deployments = InPlaceDeploymentReconciler(self.pods, 15.0, self.events)
         self.wants(1, spec_of(replicas))
 
     def wants(self, generation: int, spec: Json) -> None:
         metadata = {"name": "web", "namespace": "shop", "uid": UID, "generation": generation}
         self.deployments.objects[UID] = {"metadata": metadata, "spec": spec}
 
-    def look(self) -> str:
+    def reconcile(self) -> str:
         """Reason and message of Ready."""
-        work = self.deployments.look(UID, self.world.now_s)
+        work = self.deployments.reconcile(UID, self.world.now_s)
         assert work is not None
         if work.status:
             self.deployments.objects[UID]["status"] = work.status[1]["status"]
         if work.event:
             work.event()
-        self.deployments.came_of(UID, [carry_out(self.world, "shop", a) for a in work.actions], "")
+        self.deployments.on_results(UID, [carry_out(self.world, "shop", a) for a in work.actions], "")
         return self._said("Ready")
 
     def resized(self) -> str:
@@ -66,28 +66,28 @@ class Seen:
         self.pods.keep_only({pod["metadata"]["uid"] for pod in self.world.pods.values()})
         for pod in self.world.pods.values():
             self.pods.put(pod)
-        return self.look()
+        return self.reconcile()
 
 
 def test_what_is_awaited_is_said() -> None:
     web = Seen(3, cpu="1")
-    assert web.look() == "Progressing: 0 of 3 ready, 0 as the template says; 3 to be created"
+    assert web.reconcile() == "Progressing: 0 of 3 ready, 0 as the template says; 3 to be created"
     assert web.after(0.2).endswith("0 as the template says; 1 to find a node, 2 to become Ready")
     assert web.after(2) == "Progressing: 2 of 3 ready, 2 as the template says; 1 to find a node"
     web.wants(2, spec_of(2))
-    assert web.look() == "Rolling: 2 of 2 ready, 2 as the template says; 1 to go"
+    assert web.reconcile() == "Rolling: 2 of 2 ready, 2 as the template says; 1 to go"
     assert web.after(2) == "Ready: 2 of 2 ready, 2 as the template says"
     web.wants(3, spec_of(2, cpu="600m"))
-    web.look()
+    web.reconcile()
     assert web.after(2) == "Rolling: 2 of 2 ready, 0 as the template says; 2 to be resized"
     web.wants(4, spec_of(2, image="app:2"))
-    assert web.look().endswith("; 2 to be created, 2 to be replaced")
+    assert web.reconcile().endswith("; 2 to be created, 2 to be replaced")
 
 
 def test_what_the_api_server_refuses_is_said_until_it_does_not() -> None:
     web = Seen(2)
     web.world.most = 1
-    web.look()
+    web.reconcile()
     said = web.after(0.5)
     assert said.startswith("Failing: 0 of 2 ready, 0 as the template says; create web-")
     assert said.endswith("exceeded quota: few")
@@ -98,7 +98,7 @@ def test_what_the_api_server_refuses_is_said_until_it_does_not() -> None:
 
 def test_while_a_pod_of_it_cannot_be_read_nothing_is_created_or_removed() -> None:
     web = Seen(2)
-    web.look()
+    web.reconcile()
     web.after(2)
     bad = next(iter(web.world.pods.values()))
     web.pods.keep_only(set())  # a replica that starts
@@ -106,37 +106,37 @@ def test_while_a_pod_of_it_cannot_be_read_nothing_is_created_or_removed() -> Non
         web.pods.put_unread(pod) if pod is bad else web.pods.put(pod)
     before = list(web.world.calls)
     web.wants(2, spec_of(5, image="app:2"))
-    assert "1 of its pods cannot be read" in web.look()
+    assert "1 of its pods cannot be read" in web.reconcile()
     assert web.world.calls == before
 
 
 def test_a_failure_is_forgotten_when_nothing_is_left_to_do() -> None:
     web = Seen(1)
     web.world.lose_answers = 1
-    web.look()
-    assert web.look().startswith("Failing")
+    web.reconcile()
+    assert web.reconcile().startswith("Failing")
     assert web.after(5) == "Ready: 1 of 1 ready, 1 as the template says", "it was created all the same"
 
 
 def test_a_new_spec_starts_without_the_failures_of_the_old_one() -> None:
     web = Seen(2)
     web.world.most = 1
-    web.look()
+    web.reconcile()
     assert web.after(0.5).startswith("Failing")
     web.wants(2, spec_of(1))
-    assert web.look().startswith("Progressing: 0 of 1")
+    assert web.reconcile().startswith("Progressing: 0 of 1")
 
 
 def test_while_paused_nobody_is_said_to_be_replaced() -> None:
     web = Seen(2, cpu="1")
-    web.look()
+    web.reconcile()
     web.after(2)
     web.wants(2, spec_of(2, cpu="600m"))
-    web.look()
+    web.reconcile()
     web.after(50)
     assert web.resized().startswith("Replacing: 1 waited too long for room on its node and is replaced")
     web.wants(3, spec_of(2, cpu="600m") | {"paused": True})
-    web.look()
+    web.reconcile()
     assert web.resized() == "Deferred: 2 wait for room on their node, which the kubelet tries again"
 
 
@@ -154,13 +154,13 @@ def has(web: Seen) -> list[tuple[str, str]]:
 
 def test_memory_in_use_is_kept_and_said_and_the_cpu_is_as_the_template_says() -> None:
     web = Seen(2)
-    web.look()
+    web.reconcile()
     web.after(2)
     before = set(web.world.pods)
     using = min(before)
     web.world.memory_in_use[using] = 200 * 2**20
     web.wants(2, shrunk("128Mi"))
-    web.look()
+    web.reconcile()
     for _ in range(4):
         said = web.after(1)
     assert has(web) == [("100m", "128Mi"), ("100m", "256Mi")]
@@ -181,15 +181,15 @@ def test_memory_in_use_is_kept_and_said_and_the_cpu_is_as_the_template_says() ->
 
 def test_more_memory_is_given_although_some_is_in_use() -> None:
     web = Seen(2)
-    web.look()
+    web.reconcile()
     web.after(2)
     web.world.memory_in_use[min(web.world.pods)] = 200 * 2**20
     web.wants(2, shrunk("128Mi"))
-    web.look()
+    web.reconcile()
     for _ in range(4):
         web.after(1)
     web.wants(3, shrunk("512Mi"))
-    web.look()
+    web.reconcile()
     web.after(2)
     assert has(web) == [("100m", "512Mi")] * 2
     assert web.resized().startswith("Resized")

@@ -12,10 +12,10 @@ import yaml
 from combofunc.planner.model import Container, Creation, Node, Plan, Resize, Size
 from combofunc.reconcile import status
 from combofunc.reconcile.spec import ComboFunc, SpecError, read
-from combofunc.reconcile.status import Pods
+from combofunc.reconcile.status import Facts, Pods
 from surgekit.kube.conditions import Condition, differs
 from surgekit.process.modes import Mode
-from tests.combofunc.test_spec import BY_HAND, combofunc
+from tests.combofunc.reconcile.test_spec import BY_HAND, combofunc
 from tests.paths import ROOT
 
 CRD = ROOT / "manifests" / "combofunc" / "combofunc.yaml"
@@ -49,7 +49,7 @@ def build(
     function: ComboFunc = FUNCTION,
 ) -> dict[str, Any]:
     pods = {"small": Pods(2, 1), "old": Pods(1, 1)}
-    return status.status_of(function, before, 20, plan(), 999.5, pods, 3, said, now_s)
+    return status.status_of(function, before, Facts(20, plan(), 999.5, pods, 3), said, now_s)
 
 
 def test_a_status() -> None:
@@ -83,7 +83,7 @@ def test_a_status() -> None:
 
 
 def test_before_the_first_plan_there_are_pods_already() -> None:
-    first = status.status_of(FUNCTION, {}, None, None, 0.0, {"small": Pods(1, 1)}, 1, (), 1000.0)
+    first = status.status_of(FUNCTION, {}, Facts(None, None, 0.0, {"small": Pods(1, 1)}, 1), (), 1000.0)
     assert first["selector"], "an HPA asks for it at once"
     assert (first["targetConcurrency"], first["plan"], first["readyConcurrency"]) == (None, None, 1)
     assert not differs({k: v for k, v in first.items() if v is not None}, first), "null is what is not there"
@@ -125,7 +125,7 @@ SHORT = plan(40)
 CASES = [
     (status.target_known(FUNCTION, 20), True, "Spec", "spec.targetConcurrency"),
     (status.target_known(read(combofunc(**BY_HAND)), 3), True, "Replicas", "replicas"),
-    (status.target_known(COLLECTED, 7), True, "Collector", "measured"),
+    (status.target_known(COLLECTED, 7), True, "Collector", "measures"),
     (
         status.target_known(read(combofunc(targetFrom="Collector")), 7),
         True,
@@ -136,7 +136,7 @@ CASES = [
         status.target_known(COLLECTED, 7, "no series"),
         False,
         "NoData",
-        "no series; the last target, 7, stands",
+        "no series; the last target, 7, still holds",
     ),
     (status.target_known(COLLECTED, None, "no series"), False, "NoData", "nothing is planned"),
     (status.sizes_usable([SMALL, LARGE], NODES), True, "Usable", "every size"),
@@ -144,7 +144,7 @@ CASES = [
         status.sizes_usable([SMALL, Size("wide", 3000, 32 * 2**30, 1)], NODES),
         False,
         "TooLarge",
-        "(they have up to 4000m, 65536Mi): wide (3000m, 32768Mi)",
+        "(up to 4000m, 65536Mi): wide (3000m, 32768Mi)",
     ),
     (status.sizes_usable([SMALL], NODES[2:]), False, "NoNode", "no node takes its pods"),
     (
@@ -154,8 +154,8 @@ CASES = [
         "keep 1, resize 1, remove 1, create 2: concurrency 25",
     ),
     (status.planned(SHADOW, plan()), True, "Shadow", "would keep 1"),
-    (status.planned(FUNCTION, SHORT), False, "Shortage", "15 fit nowhere: add nodes"),
-    (status.planned(FUNCTION, SHORT, rolling=True), False, "Rolling", "the rest when pods of the earlier"),
+    (status.planned(FUNCTION, SHORT), False, "Shortage", "no node has room for 15: add nodes"),
+    (status.planned(FUNCTION, SHORT, rolling=True), False, "Rolling", "the rest after pods of the earlier"),
     (status.planned(FUNCTION, plan(), rolling=True), True, "Planned", "create 2"),
     (status.planned(FUNCTION, None), False, "NoTarget", "pods stay"),
     (status.planned(PAUSED, plan()), False, "Paused", "spec.paused is true; pods stay"),

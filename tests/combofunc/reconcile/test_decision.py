@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from combofunc.labels import PLACEMENT_GATE
 from combofunc.planner import planning
-from combofunc.planner.model import Container, Node, Plan, Size, Weights
-from combofunc.pods import marks
+from combofunc.planner.model import Plan, PlanRequest
 from tests.combofunc.function_in_world import FunctionInWorld
 from tests.combofunc.pods.world import World, node
 
@@ -47,7 +46,7 @@ def test_grows_in_place_and_says_so_only_when_it_holds() -> None:
     assert list(function.sizes.values()) == ["medium"]
     (pod,) = function.sizes
     function.wants(8)
-    function.look()
+    function.reconcile()
     assert function.sizes == {pod: "medium"}, "the balancer must not send more before the resize is done"
     function.run(3)
     assert function.sizes == {pod: "large"}
@@ -71,7 +70,7 @@ def test_shrinks_by_saying_so_first() -> None:
 def test_a_node_that_became_impossible_is_passed_over() -> None:
     function = in_world(nodes=2)
     function.wants(8)
-    function.look()
+    function.reconcile()
     (pod,) = function.pods
     function.world.nodes[pod.planned_node]["spec"]["unschedulable"] = True
     function.run(3)
@@ -114,7 +113,7 @@ def test_a_new_image_replaces_all_pods_and_never_serves_less() -> None:
         least = min(least, function.ready)
     assert least >= 24
     assert not old & set(function.sizes)
-    assert function.look().waiting == ""
+    assert function.reconcile().waiting == ""
 
 
 def test_a_new_image_rolls_through_a_full_cluster() -> None:
@@ -133,8 +132,8 @@ def test_a_shortage_is_filled_when_there_is_room() -> None:
     function = in_world(nodes=1, cpu="2")
     function.wants(16)
     function.run(3)
-    assert function.memory.plan is not None
-    assert (function.ready, function.memory.plan.shortage) == (8, 8)
+    assert function.state.plan is not None
+    assert (function.ready, function.state.plan.shortage) == (8, 8)
     function.world.nodes["node-9"] = node("node-9")
     function.run(40)
     assert function.ready >= 16
@@ -146,19 +145,13 @@ def test_a_planner_that_raises_leaves_the_pods_alone() -> None:
     function.run(3)
     before, calls = dict(function.sizes), len(function.world.calls)
 
-    def planner(
-        sizes: Sequence[Size],
-        nodes: Sequence[Node],
-        there: Sequence[Container],
-        target: int,
-        weights: Weights,
-    ) -> Plan:
+    def planner(request: PlanRequest) -> Plan:
         raise ZeroDivisionError("no such luck")
 
     function.planner = planner
     function.wants(40)
     function.run(20)
-    assert function.memory.failure == "ZeroDivisionError: no such luck"
+    assert function.state.planner_failure == "ZeroDivisionError: no such luck"
     assert (function.sizes, len(function.world.calls)) == (before, calls)
     function.planner = planning.plan
     function.run(40)
@@ -170,12 +163,12 @@ def test_a_plan_that_forgets_a_container_is_not_carried_out() -> None:
     function.wants(16)
     function.run(3)
     calls = len(function.world.calls)
-    function.planner = lambda sizes, nodes, there, target, weights: Plan(
-        target, (), (), tuple(there[1:]), (), 0.0, 0.0, 0.0
+    function.planner = lambda request: Plan(
+        request.target, (), (), tuple(request.containers[1:]), (), 0.0, 0.0, 0.0
     )
     function.wants(8)
     function.run(3)
-    assert "does not say of every container" in function.memory.failure
+    assert "does not say of every container" in function.state.planner_failure
     assert len(function.world.calls) == calls
 
 
@@ -185,16 +178,16 @@ def test_paused_or_in_shadow_nothing_is_touched(spec: dict[str, Any]) -> None:
     function.wants(16, **spec)
     function.run(3)
     assert function.world.calls == []
-    assert (function.memory.plan is None) == ("paused" in spec)
+    assert (function.state.plan is None) == ("paused" in spec)
 
 
 def test_a_gate_is_taken_off_even_when_paused() -> None:
     function = in_world()
     function.wants(8)
     function.world.lose_answers = 1  # of the creation: the pod is there, its gate on
-    function.look()
+    function.reconcile()
     (pod,) = function.world.pods.values()
-    assert pod["spec"]["schedulingGates"] == [{"name": marks.GATE}]
+    assert pod["spec"]["schedulingGates"] == [{"name": PLACEMENT_GATE}]
     function.wants(8, paused=True)
     function.run(3)
     assert function.ready == 8
@@ -204,8 +197,8 @@ def test_a_creation_whose_answer_was_lost_is_not_done_twice() -> None:
     function = in_world()
     function.wants(8)
     function.world.lose_answers = 1
-    function.look()
-    function.look()  # the watch has told nothing yet
+    function.reconcile()
+    function.reconcile()  # the watch has told nothing yet
     assert len(function.world.pods) == 1
     function.run(5)
     assert (function.ready, len(function.world.pods)) == (8, 1)
@@ -223,19 +216,19 @@ def test_a_resize_that_can_never_be_falls_back_to_another_plan() -> None:
     watched = function.world.nodes
     function.world.nodes = {**watched, pod.node: node(pod.node)}
     function.wants(8, sizes=[{"name": "large", "cpu": "2", "memory": "2Gi", "concurrency": 8}])
-    function.look()
+    function.reconcile()
     function.world.nodes = watched
     for _ in range(100):
         function.world.tick(0.1)
         for obj in function.world.pods.values():
             function._see(obj)
-        function.look()
+        function.reconcile()
     assert function.ready >= 8
-    assert pod.uid in function.memory.refused or pod.name not in function.world.pods
+    assert pod.uid in function.state.no_resize_until_s or pod.name not in function.world.pods
 
 
 def test_a_deferred_resize_is_awaited_and_then_planned_anew() -> None:
-    function = in_world(nodes=2, cpu="2", deferred_s=3.0)
+    function = in_world(nodes=2, cpu="2", resize_wait_limit_s=3.0)
     function.wants(3)
     function.run(3)
     (pod,) = function.pods
@@ -247,7 +240,7 @@ def test_a_deferred_resize_is_awaited_and_then_planned_anew() -> None:
         },
     }
     function.wants(8, sizes=[{"name": "large", "cpu": "2", "memory": "2Gi", "concurrency": 8}])
-    function.look()  # asks for the resize
+    function.reconcile()  # asks for the resize
     function.world.create("/api/v1/namespaces/shop/pods", body)
     function.world._until_s[function.world.pods["other"]["metadata"]["uid"]] = 0.0
     function.run(1)
@@ -293,7 +286,7 @@ FAULTS = st.one_of(
     [("in place", 0), ("target", 0), ("target", 49)], "4"
 )  # short while room is made: planned in circles
 def test_whatever_happens_it_ends_as_planned(faults: list[tuple[str, int]], cpu: str) -> None:
-    function = in_world(nodes=3, cpu=cpu, gate_s=2.0, unschedulable_s=1.0, deferred_s=2.0)
+    function = in_world(nodes=3, cpu=cpu, gate_timeout_s=2.0, unschedulable_s=1.0, resize_wait_limit_s=2.0)
     world, target, image, in_place = function.world, 10, "app:1", True
     function.wants(target)
     for what, number in faults:
@@ -320,8 +313,8 @@ def test_whatever_happens_it_ends_as_planned(faults: list[tuple[str, int]], cpu:
             assert world.used(name)[0] <= float(cpu) * 1000
     world.lose_answers = world.lose_requests = 0
     decision = function.run(150, step_s=0.5)
-    assert function.memory.assignment is not None
-    goal = function.memory.assignment.goal
+    assert function.state.assignment is not None
+    goal = function.state.assignment.goal
     assert goal == target or cpu != "8", "8 cores are room for all"
     assert decision.waiting == ""
     assert function.ready >= goal
@@ -388,10 +381,10 @@ def test_in_shadow_too_a_plan_says_when_what_is_kept_warm_goes() -> None:
     function.wants(24, keepWarm="10s")
     function.run(5)
     function.wants(8, keepWarm="10s", mode="shadow")
-    decision = function.look()
-    assert decision.memory.plan is not None
-    assert (len(decision.memory.plan.removed), decision.again_in_s) == (0, 10.0)
+    decision = function.reconcile()
+    assert decision.state.plan is not None
+    assert (len(decision.state.plan.removed), decision.again_in_s) == (0, 10.0)
     function.world.tick(decision.again_in_s)
-    decision = function.look()
-    assert decision.memory.plan is not None
-    assert (len(decision.memory.plan.removed), len(function.sizes)) == (2, 3)
+    decision = function.reconcile()
+    assert decision.state.plan is not None
+    assert (len(decision.state.plan.removed), len(function.sizes)) == (2, 3)

@@ -1,4 +1,4 @@
-"""A plan for replicas said by hand, size by size (fig. 10a): counts are given, places are the cheapest."""
+"""Plans for a fixed number of replicas of each size (fig. 10a). The planner only chooses the nodes."""
 
 from __future__ import annotations
 
@@ -6,27 +6,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cluster_model.cost import price
-from combofunc.planner.model import Container, Creation, Node, Plan, Planner, Resize, Size, Weights
+from combofunc.planner.model import Container, Creation, Node, Plan, Planner, PlanRequest, Resize, Size
 
 __all__ = ["plan_replicas"]
 
 _GIB = 2**30
 
 
-def plan_replicas(
-    replicas: Mapping[str, int],
-    sizes: Sequence[Size],
-    nodes: Sequence[Node],
-    containers: Sequence[Container],
-    weights: Weights,
-    planner: Planner,
-) -> Plan:
-    """Containers of a size with too many become one with too few where they are, if there is room."""
-    room = {node.name: node for node in nodes}
+def plan_replicas(replicas: Mapping[str, int], request: PlanRequest, planner: Planner) -> Plan:
+    """`replicas` by name of size; they replace `request.target`.
+
+    A surplus container is resized in place to a size that is missing, where its node has room.
+    """
+    sizes, weights = request.sizes, request.weights
+    room = {node.name: node for node in request.nodes}
     missing = {size: replicas.get(size.name, 0) for size in sizes}
     kept: list[Container] = []
     spare: list[Container] = []
-    for container in sorted(containers, key=lambda c: (c.resizable, c.pod)):
+    for container in sorted(request.containers, key=lambda c: (c.resizable, c.pod)):
         if missing.get(container.size, 0) > 0:
             missing[container.size] -= 1
             kept.append(container)
@@ -50,13 +47,14 @@ def plan_replicas(
     scaling_s = sum(room[resize.container.node].tau_resize_s for resize in resized)
     for size, count in missing.items():
         if count:
-            part = planner([size], list(room.values()), [], count * size.concurrency, weights)
+            target = count * size.concurrency
+            part = planner(PlanRequest([size], list(room.values()), [], target, weights))
             created += part.created
             scaling_s += part.scaling_s
             for creation in part.created:
                 node = _with(room[creation.node], size, -1)
                 room[creation.node] = replace(node, creating=node.creating + 1)
-    resource_price = _resource_price(nodes, kept, resized, created, weights)
+    resource_price = _resource_price(request, kept, resized, created)
     return Plan(
         target=sum(replicas.get(size.name, 0) * size.concurrency for size in sizes),
         kept=tuple(kept),
@@ -66,7 +64,7 @@ def plan_replicas(
         scaling_s=scaling_s,
         resource_price=resource_price,
         cost=scaling_s + weights.price_weight * resource_price,
-        reasons=("the sizes' replicas are said in the spec",),
+        reasons=("spec.sizes fixes the replicas of each size",),
     )
 
 
@@ -78,7 +76,7 @@ def _fits(node: Node, size: Size, container: Container) -> bool:
 
 
 def _with(node: Node, size: Size, sign: int, pods: int = 1, container: Container | None = None) -> Node:
-    """The node with a container as that size gone (1) or come (-1); None: a new one."""
+    """The node after a container of that size left (sign 1) or came (-1). `container`: None for a new one."""
     memory_bytes = container.memory_as(size) if container else size.memory_bytes
     return replace(
         node,
@@ -89,19 +87,19 @@ def _with(node: Node, size: Size, sign: int, pods: int = 1, container: Container
 
 
 def _resource_price(
-    nodes: Sequence[Node],
+    request: PlanRequest,
     kept: Sequence[Container],
     resized: Sequence[Resize],
     created: Sequence[Creation],
-    weights: Weights,
 ) -> float:
-    """The sum of B_np (eq. 9), prices as at the start."""
+    """The sum of B_np (eq. 9), with the prices before the plan."""
+    swing = request.weights.price_swing
     prices = {
         node.name: (
-            price(node.cpu_free_millicores / max(node.cpu_millicores, 1), weights.price_swing),
-            price(node.memory_free_bytes / max(node.memory_bytes, 1), weights.price_swing),
+            price(node.cpu_free_millicores / max(node.cpu_millicores, 1), swing),
+            price(node.memory_free_bytes / max(node.memory_bytes, 1), swing),
         )
-        for node in nodes
+        for node in request.nodes
     }
     there = [
         *((c.node, c.size, c.memory_as(c.size)) for c in kept),

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import combofunc.in_place_deployment.spec as deployment_spec
+from combofunc.labels import MAX_CONCURRENCY, PLACEMENT_GATE
 from combofunc.planner.model import Size
 from combofunc.pods.pod_template import MAX_CONTAINERS
 from combofunc.reconcile.spec import (
-    MAX_CONCURRENCY,
     MAX_SIZES,
     MAX_TARGET,
     Collector,
@@ -136,7 +136,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         )
         for annotation in ("surgekit.dev/planned-node", "surgekit.dev/draining-since")
     ),
-    (pod(schedulingGates=[{"name": "surgekit.dev/placement"}]), "spec.template.spec.schedulingGates"),
+    (pod(schedulingGates=[{"name": PLACEMENT_GATE}]), "spec.template.spec.schedulingGates"),
     ({"container": "other"}, "spec.container"),
     ({"container": ""}, "spec.container"),
     *(

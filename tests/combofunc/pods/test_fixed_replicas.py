@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from combofunc.planner import planning
-from combofunc.planner.model import Container, Node, Size, Weights
-from combofunc.pods.explicit import plan_replicas
+from combofunc.planner.model import Container, Node, PlanRequest, Size, Weights
+from combofunc.pods.fixed_replicas import plan_replicas
 
 GIB = 2**30
 SIZES = (Size("small", 500, GIB // 2, 1), Size("medium", 1000, GIB, 3), Size("large", 2000, 2 * GIB, 8))
@@ -30,7 +30,9 @@ def test_the_counts_are_as_said_where_there_is_room(
 ) -> None:
     nodes = [node(f"n{i}", cpu_free) for i in range(3)]
     containers = [Container(f"p{i}", f"n{at}", size, free) for i, (size, at, free) in enumerate(there)]
-    plan = plan_replicas(counts, SIZES, nodes, containers, Weights(in_place=in_place), planning.plan)
+    plan = plan_replicas(
+        counts, PlanRequest(SIZES, nodes, containers, 0, Weights(in_place=in_place)), planning.plan
+    )
     fates = [
         *(c.pod for c in plan.kept),
         *(r.container.pod for r in plan.resized),
@@ -60,5 +62,5 @@ def test_the_counts_are_as_said_where_there_is_room(
 
 def test_it_places_where_it_is_cheapest() -> None:
     fast, slow = node("fast"), Node("slow", 8000, 16 * GIB, 8000, 16 * GIB, 100, 0, 9.0, 0.1)
-    plan = plan_replicas({"large": 2}, SIZES, [slow, fast], [], Weights(), planning.plan)
+    plan = plan_replicas({"large": 2}, PlanRequest(SIZES, [slow, fast], [], 0), planning.plan)
     assert [creation.node for creation in plan.created] == ["fast", "fast"]

@@ -1,4 +1,4 @@
-"""The loop: what changed is looked at, one batch of writes at a time, and a fault of one is not all's."""
+"""The loop: reconciles what changed, one batch of writes at a time; a fault of one object stays its own."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from functools import partial
 
 import pytest
 
+from combofunc.actuator import ActionResult
 from combofunc.pods.actions import Delete
-from combofunc.pods.actuator import Done
-from combofunc.pods.loop import Loop, Work
-from combofunc.pods.writers import Writers
+from combofunc.work_loop import Loop, Work
+from combofunc.writers import Writers
 from tests.combofunc.pods.test_tables import body
 from tests.combofunc.pods.world import World, node
 
 
-class Kind:
-    """Looks as it is told to."""
+class FakeReconciler:
+    """Answers as the test says."""
 
     def __init__(self) -> None:
-        self.looks: list[str] = []
-        self.done: list[Done] = []
+        self.reconciled: list[str] = []
+        self.results: list[ActionResult] = []
         self.answer: Callable[[str], Work | None] = lambda _: Work("shop")
 
-    def look(self, uid: str, now_s: float) -> Work | None:
-        self.looks.append(uid)
+    def reconcile(self, uid: str, now_s: float) -> Work | None:
+        self.reconciled.append(uid)
         return self.answer(uid)
 
-    def came_of(self, uid: str, done: Sequence[Done], status_failure: str) -> None:
-        self.done += done
+    def on_results(self, uid: str, results: Sequence[ActionResult], status_failure: str) -> None:
+        self.results += results
 
 
 class Slow(World):
@@ -66,113 +66,117 @@ def until(loop: Loop, condition: Callable[[], bool]) -> None:
 
 
 def test_only_what_changed_is_looked_at_and_only_while_acting(loop: Loop) -> None:
-    kind = Kind()
-    loop.know("a", kind)
-    loop.know("b", kind)
+    reconciler = FakeReconciler()
+    loop.know("a", reconciler)
+    loop.know("b", reconciler)
     loop.round(False)
-    assert kind.looks == []
-    until(loop, lambda: len(kind.looks) == 2)
-    assert kind.looks == ["a", "b"]
+    assert reconciler.reconciled == []
+    until(loop, lambda: len(reconciler.reconciled) == 2)
+    assert reconciler.reconciled == ["a", "b"]
     loop.touch("b")
     loop.touch("nobody")
-    until(loop, lambda: len(kind.looks) > 2)
-    assert kind.looks[2:] == ["b"]
+    until(loop, lambda: len(reconciler.reconciled) > 2)
+    assert reconciler.reconciled[2:] == ["b"]
 
 
 def test_what_was_waited_for_is_looked_at_in_the_next_round(
     loop: Loop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A plan that is there does not wait for the distance that events are kept at."""
-    monkeypatch.setattr("combofunc.pods.loop._SPACING_S", 3600.0)
-    kind = Kind()
-    loop.know("a", kind)
-    until(loop, lambda: kind.looks == ["a"])
+    monkeypatch.setattr("combofunc.work_loop._SPACING_S", 3600.0)
+    reconciler = FakeReconciler()
+    loop.know("a", reconciler)
+    until(loop, lambda: reconciler.reconciled == ["a"])
     loop.touch("a")
     loop.round(True)
-    assert kind.looks == ["a"]
+    assert reconciler.reconciled == ["a"]
     loop.hasten("a")
     loop.round(True)
-    assert kind.looks == ["a", "a"]
+    assert reconciler.reconciled == ["a", "a"]
 
 
 def test_news_do_not_wait_until_all_were_looked_at(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("combofunc.pods.loop._ROUND_S", 0.0)
-    kind = Kind()
+    monkeypatch.setattr("combofunc.work_loop._ROUND_S", 0.0)
+    reconciler = FakeReconciler()
     for uid in "abc":
-        loop.know(uid, kind)
+        loop.know(uid, reconciler)
     loop.round(True)
-    assert kind.looks == ["a"]
+    assert reconciler.reconciled == ["a"]
     loop.post(lambda: loop.forget("b"))
-    until(loop, lambda: len(kind.looks) == 2)
-    assert kind.looks == ["a", "c"]
+    until(loop, lambda: len(reconciler.reconciled) == 2)
+    assert reconciler.reconciled == ["a", "c"]
 
 
-def test_what_concerns_all_of_a_kind_has_them_looked_at(loop: Loop) -> None:
-    kind, others = Kind(), Kind()
-    loop.know("a", kind)
-    loop.know("b", kind)
+def test_what_concerns_all_of_a_kind_has_them_reconciled(loop: Loop) -> None:
+    reconciler, others = FakeReconciler(), FakeReconciler()
+    loop.know("a", reconciler)
+    loop.know("b", reconciler)
     loop.know("c", others)
-    until(loop, lambda: len(kind.looks) == 2)
-    kind.answer = lambda uid: Work("shop", concerns_all=uid == "a" and kind.looks.count("b") == 1)
+    until(loop, lambda: len(reconciler.reconciled) == 2)
+    reconciler.answer = lambda uid: Work(
+        "shop", concerns_all=uid == "a" and reconciler.reconciled.count("b") == 1
+    )
     loop.touch("a")
-    until(loop, lambda: kind.looks.count("b") == 2)
-    assert others.looks == ["c"]
+    until(loop, lambda: reconciler.reconciled.count("b") == 2)
+    assert others.reconciled == ["c"]
 
 
 def test_many_changes_are_one_look(loop: Loop) -> None:
-    kind = Kind()
-    loop.know("a", kind)
+    reconciler = FakeReconciler()
+    loop.know("a", reconciler)
     began_s = time.monotonic()
     until(loop, lambda: loop.touch("a") or time.monotonic() - began_s > 0.5)  # type: ignore[func-returns-value]
-    assert 2 <= len(kind.looks) <= 1 + (time.monotonic() - began_s) / 0.05
+    assert 2 <= len(reconciler.reconciled) <= 1 + (time.monotonic() - began_s) / 0.05
 
 
 def test_one_batch_at_a_time_and_then_again(loop: Loop, world: Slow) -> None:
     pod = world.create("/api/v1/namespaces/shop/pods", body())
-    kind = Kind()
+    reconciler = FakeReconciler()
     work = Work("shop", [Delete("p", pod["metadata"]["uid"], "")])
-    kind.answer = lambda _: work if len(kind.looks) == 1 else Work("shop")
-    loop.know("a", kind)
+    reconciler.answer = lambda _: work if len(reconciler.reconciled) == 1 else Work("shop")
+    loop.know("a", reconciler)
     loop.round(True)
     loop.touch("a")
     loop.post(lambda: None)
     loop.round(True)
-    assert kind.looks == ["a"], "its writes are not answered yet"
+    assert reconciler.reconciled == ["a"], "its writes are not answered yet"
     world.may.set()
-    until(loop, lambda: len(kind.looks) == 2)
-    assert [done.failure for done in kind.done] == [""]
+    until(loop, lambda: len(reconciler.reconciled) == 2)
+    assert [done.failure for done in reconciler.results] == [""]
 
 
 def test_a_fault_of_one_is_not_that_of_the_others(loop: Loop) -> None:
-    kind = Kind()
+    reconciler = FakeReconciler()
 
     def look(uid: str) -> Work:
         if uid == "a":
             raise ZeroDivisionError
         return Work("shop")
 
-    kind.answer = look
-    loop.know("a", kind)
-    loop.know("b", kind)
-    until(loop, lambda: len(kind.looks) == 2)
-    assert kind.looks == ["a", "b"]
+    reconciler.answer = look
+    loop.know("a", reconciler)
+    loop.know("b", reconciler)
+    until(loop, lambda: len(reconciler.reconciled) == 2)
+    assert reconciler.reconciled == ["a", "b"]
 
 
 def test_looks_again_when_time_is_up(loop: Loop) -> None:
-    kind = Kind()
-    kind.answer = lambda _: Work("shop", again_in_s=0.05) if len(kind.looks) == 1 else Work("shop")
-    loop.know("a", kind)
-    until(loop, lambda: len(kind.looks) == 2)
+    reconciler = FakeReconciler()
+    reconciler.answer = lambda _: (
+        Work("shop", again_in_s=0.05) if len(reconciler.reconciled) == 1 else Work("shop")
+    )
+    loop.know("a", reconciler)
+    until(loop, lambda: len(reconciler.reconciled) == 2)
 
 
 def test_who_does_not_lead_any_more_does_not_write(world: Slow) -> None:
     pod = world.create("/api/v1/namespaces/shop/pods", body())
-    loop, kind = Loop(world, lambda: False, lambda _: None), Kind()
-    kind.answer = lambda _: Work("shop", [Delete("p", pod["metadata"]["uid"], "")])
-    loop.know("a", kind)
-    until(loop, lambda: bool(kind.done))
+    loop, reconciler = Loop(world, lambda: False, lambda _: None), FakeReconciler()
+    reconciler.answer = lambda _: Work("shop", [Delete("p", pod["metadata"]["uid"], "")])
+    loop.know("a", reconciler)
+    until(loop, lambda: bool(reconciler.results))
     loop.stop()
-    assert kind.done[0].failure == "another replica leads now"
+    assert reconciler.results[0].failure == "another replica leads now"
     assert "deletionTimestamp" not in world.pods["p"]["metadata"]
 
 

@@ -1,6 +1,6 @@
-"""Threads that write, fair to all functions: each has a few writes of its batch done in every turn.
+"""Writer threads that are fair to all functions: each turn does a few writes of every batch.
 
-So a status or one resize does not wait behind a thousand creations of another function, nor those for ever
+So one status does not wait behind a thousand creations of another function, and a large batch does not starve
 behind small ones.
 """
 
@@ -17,15 +17,15 @@ __all__ = ["Writers"]
 
 log = structlog.get_logger(__name__)
 Write = Callable[[], None]
-# Writes of a batch in one turn. One would have functions that start together all end together, at the last.
-_IN_A_TURN = 8
+# Writes of one batch per turn. With 1, functions that start together would all finish last.
+_PER_TURN = 8
 
 
 class Writers:
     def __init__(self, threads: int) -> None:
-        # By turn (start-time fair queueing), then in the order they came.
+        # By turn (start-time fair queueing), then in order of arrival.
         self._queue: queue.PriorityQueue[tuple[int, int, Write | None]] = queue.PriorityQueue()
-        self._came = itertools.count()
+        self._arrivals = itertools.count()
         self._turn = 0
         self._threads = [
             threading.Thread(target=self._run, name=f"writer {i}", daemon=True) for i in range(threads)
@@ -35,12 +35,12 @@ class Writers:
 
     def submit(self, batch: Sequence[Write]) -> None:
         for place, write in enumerate(batch):
-            self._queue.put((self._turn + place // _IN_A_TURN, next(self._came), write))
+            self._queue.put((self._turn + place // _PER_TURN, next(self._arrivals), write))
 
     def stop(self) -> None:
-        """What is under way is finished, what waits is not begun."""
+        """Finish writes under way; do not start those that wait."""
         for _ in self._threads:
-            self._queue.put((-1, next(self._came), None))
+            self._queue.put((-1, next(self._arrivals), None))
 
     def _run(self) -> None:
         while True:
@@ -50,5 +50,5 @@ class Writers:
             self._turn = turn
             try:
                 write()
-            except Exception:  # of ours: the thread serves the others
+            except Exception:  # our fault; the thread must serve the others
                 log.exception("write failed")

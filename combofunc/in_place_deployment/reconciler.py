@@ -1,0 +1,189 @@
+"""Reconciles InPlaceDeployments: decides, remembers, and reports in status, Events and logs."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import structlog
+
+from combofunc.actuator import ActionResult
+from combofunc.in_place_deployment import rollout, status
+from combofunc.in_place_deployment.spec import (
+    IN_PLACE_DEPLOYMENTS,
+    InPlaceDeployment,
+    SpecError,
+    read,
+)
+from combofunc.labels import DEPLOYMENT_LABEL
+from combofunc.pods.actions import Action, Resize
+from combofunc.pods.body import Owner, pod_body
+from combofunc.pods.memory_in_use import (
+    AGAIN_S,
+    MemoryUse,
+    Refused,
+    least_memory,
+    noting,
+    unknown,
+    until_s,
+)
+from combofunc.pods.pod_table import PodTable
+from combofunc.work_loop import Work
+from surgekit.kube.conditions import differs, status_before
+from surgekit.kube.events import Events
+from surgekit.process.back_off import back_off_s
+
+__all__ = ["InPlaceDeploymentReconciler", "new_pod_body"]
+
+log = structlog.get_logger(__name__)
+Json = dict[str, Any]
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 1.0, 60.0
+_LISTED = 5  # pods in an event
+
+
+@dataclass(slots=True)
+class _DeploymentState:
+    """Per-deployment state while this replica leads."""
+
+    status_written: Json = field(default_factory=dict)  # fields the watch may not show yet
+    api_failure: str = ""
+    api_failures: int = 0  # in a row
+    failed_generation: int = 0
+    retry_at_s: float = 0.0
+    refused: frozenset[str] = frozenset()  # uids of pods whose resize the API server refused
+    overdue: str = ""  # uid of the pod that is replaced because its resize waited too long
+    memory_refusals: Mapping[str, Refused] = field(default_factory=dict)  # pod's uid -> memory it keeps
+    keeping_memory: frozenset[str] = frozenset()  # names of pods reported to keep memory
+
+
+class InPlaceDeploymentReconciler:
+    def __init__(
+        self, pods: PodTable, resize_wait_limit_s: float, events: Events, memory_use: MemoryUse = unknown
+    ) -> None:
+        """`resize_wait_limit_s`: how long a resize may wait for room, beyond spec.drain."""
+        self._pods, self._resize_wait_limit_s = pods, resize_wait_limit_s
+        self._events, self._memory_use = events, memory_use
+        self.objects: dict[str, Json] = {}  # by uid
+        self._states: dict[str, _DeploymentState] = {}
+
+    def reset(self) -> None:
+        self._states.clear()
+
+    def drop(self, uid: str) -> None:
+        self.objects.pop(uid, None)
+        self._states.pop(uid, None)
+
+    def reconcile(self, uid: str, now_s: float) -> Work | None:
+        obj = self.objects.get(uid)
+        if obj is None:
+            return None
+        state = self._states.setdefault(uid, _DeploymentState())
+        before = status_before(obj) | state.status_written
+        try:
+            deployment = read(obj)
+        except SpecError as error:
+            return self._work(
+                obj, state, before, status.invalid_status(obj | {"status": before}, error, now_s)
+            )
+        pods = self._pods.of(deployment.namespace, uid)
+        if unread := self._pods.unread(deployment.namespace, uid):
+            # A rollout without the unreadable pods would replace pods that exist.
+            there = rollout.counts(deployment, pods)
+            why = f"{len(unread)} of its pods cannot be read, {unread[0]} for one; pods stay as they are"
+            return self._work(obj, state, before, status.status_of(deployment, before, there, "", why, now_s))
+        if deployment.generation != state.failed_generation:
+            # The new spec may not need what was refused.
+            state.refused, state.api_failure, state.retry_at_s = frozenset(), "", 0.0
+        limit_s = now_s - self._resize_wait_limit_s - deployment.drain_s
+        last = state.overdue
+        state.overdue = "" if deployment.paused else rollout.overdue(deployment, pods, last, limit_s)
+        state.memory_refusals = noting(state.memory_refusals, pods, now_s)
+        least = least_memory(state.memory_refusals, pods, self._memory_use(deployment.namespace), now_s)
+        there = rollout.counts(deployment, pods, state.overdue, least)
+        replaced = state.refused | {state.overdue}
+        steps = rollout.next_steps(
+            deployment, pods, replaced, lambda name: new_pod_body(deployment, name), now_s, least
+        )
+        event = self._memory_event(obj["metadata"], state, rollout.keeping_memory(deployment, pods, least))
+        held_s = state.retry_at_s - now_s
+        if held_s <= 0 and not steps.actions:
+            state.api_failure = ""  # no longer needed, or carried out and only the answer was lost
+        patch = status.status_of(deployment, before, there, steps.waiting, state.api_failure, now_s)
+        if deployment.paused or held_s > 0:
+            wait_s = held_s if held_s > 0 else math.inf
+            return self._work(obj, state, before, patch, again_in_s=wait_s, event=event)
+        if steps.actions:
+            kinds = [type(action).__name__ for action in steps.actions]
+            done = {kind: kinds.count(kind) for kind in sorted(set(kinds))}
+            log.info("steps", namespace=deployment.namespace, deployment=deployment.name, decision=done)
+        again_in_s = min(steps.again_in_s, until_s(state.memory_refusals, now_s) - now_s)
+        again_in_s = min(again_in_s, AGAIN_S) if state.keeping_memory else again_in_s
+        return self._work(obj, state, before, patch, steps.actions, again_in_s, event)
+
+    def _memory_event(
+        self, metadata: Json, state: _DeploymentState, keeping: Sequence[str]
+    ) -> Callable[[], None] | None:
+        """The Event for pods that use more memory than the template gives."""
+        new, state.keeping_memory = sorted(set(keeping) - state.keeping_memory), frozenset(keeping)
+        if not new:
+            return None
+        more = f" and {len(new) - _LISTED} more" if len(new) > _LISTED else ""
+        note = (
+            f"pods keep memory that they use and give up only cpu: {', '.join(new[:_LISTED])}{more}; tried "
+            f"again later; delete a pod to replace it"
+        )
+        return partial(self._events.post, metadata, "MemoryInUse", note, "Warning")
+
+    def on_results(self, uid: str, results: Sequence[ActionResult], status_failure: str) -> None:
+        state = self._states.get(uid)
+        if state is None:
+            return
+        if status_failure:
+            state.status_written = {}
+        failed = [result for result in results if result.failure]
+        if not failed:
+            state.api_failure, state.api_failures = (
+                ("", 0) if results else (state.api_failure, state.api_failures)
+            )
+            return
+        state.api_failures += 1
+        state.api_failure = failed[0].failure
+        state.retry_at_s = time.time() + back_off_s(state.api_failures, _FIRST_WAIT_S, _LONGEST_WAIT_S)
+        generation = self.objects.get(uid, {}).get("metadata", {}).get("generation", 0)
+        if generation != state.failed_generation:
+            state.failed_generation, state.refused = generation, frozenset()
+        state.refused |= {c.action.uid for c in failed if c.refused and isinstance(c.action, Resize)}
+        log.warning("action failed", deployment=uid, error=state.api_failure, failures=len(failed))
+
+    @staticmethod
+    def _work(
+        obj: Json,
+        state: _DeploymentState,
+        before: Json,
+        patch: Json,
+        actions: Sequence[Action] = (),
+        again_in_s: float = math.inf,
+        event: Callable[[], None] | None = None,
+    ) -> Work:
+        metadata = obj["metadata"]
+        path = IN_PLACE_DEPLOYMENTS.path(metadata["namespace"], metadata["name"], "status")
+        changed = differs(before, patch)
+        if changed:
+            state.status_written = state.status_written | patch
+        body = {"metadata": {"uid": metadata["uid"]}, "status": patch}
+        status = (path, body) if changed else None
+        return Work(metadata["namespace"], actions, status, event, again_in_s)
+
+
+def new_pod_body(deployment: InPlaceDeployment, name: str) -> Json:
+    owner = Owner(
+        "surgekit.dev/v1alpha1", "InPlaceDeployment", deployment.name, deployment.uid, DEPLOYMENT_LABEL
+    )
+    return pod_body(
+        deployment.template, deployment.template_hash, owner, name,
+        labels={}, annotations={}, resources={}, gated=False,
+    )  # fmt: skip
