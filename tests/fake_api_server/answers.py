@@ -76,11 +76,14 @@ class Answers:
                 obj = self._get(key)
                 return scale_of(key.kind, obj) if target.subresource == "scale" else obj
             case "PUT":
-                return self._update(target, key, lambda _: request.body)
+                return self._update(target, key, lambda _: request.body, patched=False)
             case "PATCH":
                 patch, content_type = request.body, request.content_type
                 return self._update(
-                    target, key, lambda obj: apply_patch(obj, patch, content_type, key.kind.custom)
+                    target,
+                    key,
+                    lambda obj: apply_patch(obj, patch, content_type, key.kind.custom),
+                    patched=True,
                 )
             case "DELETE":
                 return self._delete(key, request.body or {}, request.query)
@@ -145,6 +148,8 @@ class Answers:
             name = metadata["generateName"] + uuid.uuid4().hex[:5]
         if not name:
             raise ApiError(422, "Invalid", f"{kind.kind} is invalid: metadata.name: Required value")
+        if metadata.get("resourceVersion"):
+            raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
         key = Key(kind, target.namespace, name)
         if self._store.get(key):
             raise ApiError(409, "AlreadyExists", f'{kind.qualified_plural} "{name}" already exists')
@@ -156,13 +161,13 @@ class Answers:
             obj["status"] = {"phase": "Pending"}
         return self._store.put(key, obj)
 
-    def _update(self, target: Target, key: Key, change: Callable[[Json], Json]) -> Json:
+    def _update(self, target: Target, key: Key, change: Callable[[Json], Json], patched: bool) -> Json:
         old = self._get(key)
         if target.subresource == "scale":
             new = with_replicas(key.kind, old, change(scale_of(key.kind, old)))
         else:
             new = change(old)
-        result = updated(key.kind, old, new, target.subresource)
+        result = updated(key.kind, old, new, target.subresource, patched)
         if result != old:
             finished = "deletionTimestamp" in result["metadata"] and not result["metadata"].get("finalizers")
             waits = result["metadata"].get("deletionGracePeriodSeconds")

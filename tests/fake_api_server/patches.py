@@ -107,8 +107,7 @@ def _operate(document: Any, operation: Json) -> Any:
     match operation["op"]:
         case "add":
             return _put(document, path, value, insert=True)
-        case "replace":
-            _at(document, path)
+        case "replace":  # a key that is not there is added, against the RFC
             return _put(document, path, value, insert=False)
         case "remove":
             return _removed(document, path)

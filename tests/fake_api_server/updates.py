@@ -17,18 +17,16 @@ _KEPT = ("name", "namespace", "uid", "creationTimestamp", "generation", "deletio
 _POD_MAY_CHANGE = ("activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "schedulingGates")
 
 
-def updated(kind: Kind, old: Json, new: Json, subresource: str) -> Json:
+def updated(kind: Kind, old: Json, new: Json, subresource: str, patched: bool = False) -> Json:
     """The object as it is stored; equal to `old` where nothing changes. Raises ApiError."""
     metadata = dict(new.get("metadata") or {})
     if metadata.get("name", old["metadata"]["name"]) != old["metadata"]["name"]:
-        raise ApiError(
-            400, "BadRequest", "the name of the object does not match the name on the URL"
-        )  # fmt: skip
+        raise ApiError(400, "BadRequest", "the name of the object does not match the name on the URL")
+    if patched and subresource != "scale":
+        _check_patched_uid(kind, old, metadata.pop("uid"), subresource)
     check_preconditions(kind, old, metadata.get("uid"), metadata.get("resourceVersion"))
     if kind.replace_needs_version and not metadata.get("resourceVersion"):
-        raise _invalid(
-            kind, old, "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
-        )
+        raise _invalid(kind, old, "metadata.resourceVersion: must be specified for an update")
     kept = {key: old["metadata"][key] for key in _KEPT if key in old["metadata"]}
     metadata = {key: value for key, value in metadata.items() if key not in _KEPT} | kept
     same = {key: old[key] for key in ("apiVersion", "kind")}
@@ -63,6 +61,13 @@ def check_preconditions(kind: Kind, obj: Json, uid: str | None, version: str | N
         raise ApiError(409, "Conflict", f"Operation cannot be fulfilled on {on}: {wrong}")
 
 
+def _check_patched_uid(kind: Kind, old: Json, uid: str, subresource: str) -> None:
+    """The uid in a patch is no precondition but a change, which is not allowed. The status subresource of a
+    custom resource ignores it, as all metadata."""
+    if uid != old["metadata"]["uid"] and not (kind.custom and subresource == "status"):
+        raise _invalid(kind, old, f'metadata.uid: Invalid value: "{uid}": field is immutable')
+
+
 def _wanted(obj: Json) -> Json:
     return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
 
@@ -70,8 +75,8 @@ def _wanted(obj: Json) -> Json:
 def _resized(kind: Kind, old: Json, spec: Json) -> Json:
     """The old spec with the new resources of its containers."""
     statuses = (old.get("status") or {}).get("containerStatuses") or []
-    if not statuses or not all("resources" in status for status in statuses):
-        raise _invalid(kind, old, "Forbidden: Pod running status required for in-place resize")
+    if not all("resources" in status for status in statuses):
+        raise _invalid(kind, old, "spec: Forbidden: Pod running on node without support for resize")
     result: Json = copy.deepcopy(old["spec"])
     wanted = {container["name"]: container.get("resources") for container in spec["containers"]}
     if wanted.keys() != {container["name"] for container in result["containers"]}:
