@@ -27,6 +27,8 @@ __all__ = ["ApiError", "Kube", "KubeUnreachable", "NoCluster"]
 Json = dict[str, Any]
 MERGE_PATCH = "application/merge-patch+json"
 _CONNECT_S, _READ_S = 5.0, 30.0
+# The server ends a watch after its timeout. Silence for this much longer means that the connection is dead.
+_WATCH_GRACE_S = 10.0
 
 
 class KubeUnreachable(UserError):
@@ -112,7 +114,9 @@ class Kube:
 
     def stream(self, path: str, **query: str | int | bool) -> Iterator[list[bytes]]:
         """The lines of a watch, in the batches they arrive in."""
-        response = self._request("GET", path, query, None, "", read_s=float(query["timeoutSeconds"]) + 10)
+        response = self._request(
+            "GET", path, query, None, "", float(query["timeoutSeconds"]) + _WATCH_GRACE_S
+        )
         try:
             pending = b""
             for chunk in response.stream(1 << 18, decode_content=True):
@@ -147,12 +151,14 @@ class Kube:
         content_type: str = "application/json",
     ) -> Json:
         response = self._request(method, path, query, body, content_type, read_s=_READ_S)
+        raw = _read_all(response, f"{method} {path}")
         try:
-            return cast(Json, orjson.loads(response.read()))
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise KubeUnreachable(f"{method} {path} broke off: {error}") from error
-        finally:
-            response.release_conn()
+            answer = orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            answer = None
+        if not isinstance(answer, dict):  # half an answer, or a page of some proxy in between
+            raise KubeUnreachable(f"{method} {path}: the answer is no JSON object: {_beginning(raw)}")
+        return answer
 
     def _request(
         self,
@@ -184,13 +190,27 @@ class Kube:
             raise KubeUnreachable(f"{method} {url}: {error}") from error
         if response.status < 400:
             return response
-        raw = response.read()
-        response.release_conn()
+        raw = _read_all(response, f"{method} {path}")
         try:
             status = orjson.loads(raw)
-            raise ApiError(response.status, status.get("reason", ""), status.get("message", ""))
         except orjson.JSONDecodeError:
-            raise ApiError(response.status, "", raw[:200].decode(errors="replace")) from None
+            status = None
+        if not isinstance(status, dict):
+            raise ApiError(response.status, "", _beginning(raw))
+        raise ApiError(response.status, status.get("reason", ""), status.get("message", ""))
+
+
+def _read_all(response: urllib3.BaseHTTPResponse, request: str) -> bytes:
+    try:
+        return response.read()
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        raise KubeUnreachable(f"{request} broke off: {error}") from error
+    finally:
+        response.release_conn()
+
+
+def _beginning(raw: bytes) -> str:
+    return raw[:200].decode(errors="replace")
 
 
 def _with_kind(page: Json) -> list[Json]:

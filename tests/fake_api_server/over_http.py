@@ -51,10 +51,7 @@ def serve(fake: FakeApiServer) -> Iterator[tuple[str, int]]:
 
         def watch(self, path: str, query: dict[str, Any]) -> None:
             batches = fake.stream(path, **query)
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Transfer-Encoding", "chunked")
-            self.end_headers()
+            self.begin(200, "Transfer-Encoding", "chunked")
             for lines in batches:
                 data = b"".join(line + b"\n" for line in lines)
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
@@ -62,11 +59,16 @@ def serve(fake: FakeApiServer) -> Iterator[tuple[str, int]]:
 
         def send(self, code: int, obj: Any) -> None:
             data = orjson.dumps(obj)
+            self.begin(code, "Content-Length", str(len(data)))
+            self.wfile.write(data)
+
+        def begin(self, code: int, header: str, value: str) -> None:
             self.send_response(code)
             self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
+            self.send_header(header, value)
+            if self.close_connection:  # as asked for: the client must not use it again
+                self.send_header("Connection", "close")
             self.end_headers()
-            self.wfile.write(data)
 
         def log_message(self, *_: Any) -> None: ...
 
