@@ -1,7 +1,7 @@
 """Raw access to the API server: JSON in, JSON out.
 
 The official client finds the cluster and authenticates (kubeconfig, in-cluster token with refresh,
-TLS); its model objects are left aside, because building them dominates the cost of a busy watch.
+TLS). Its model objects are not used: building them dominates the cost of a busy watch.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class KubeUnreachable(UserError):
 
 
 class NoCluster(KubeUnreachable):
-    """Nothing says where the API server is; the message says what to do."""
+    """No configuration names an API server; the message says what to do."""
 
 
 class ApiError(UserError):
@@ -50,7 +50,7 @@ class ApiError(UserError):
 class Kube:
     """One API server, one identity. Safe to share between threads.
 
-    Paths come from `api_path.Resource`; InvalidPath says that one was refused here and nothing was sent.
+    Build paths with `api_path.Resource`. InvalidPath means that the client refused a path and sent nothing.
     """
 
     def __init__(self, configuration: Any) -> None:
@@ -61,7 +61,7 @@ class Kube:
 
     @classmethod
     def connect(cls, kubeconfig: Path | None = None) -> Kube:
-        """The cluster named by `kubeconfig`, else the pod's own, else the user's current context."""
+        """Connect to the cluster in `kubeconfig`, else the pod's own, else the user's current context."""
         configuration = client.Configuration()
         if kubeconfig is None:
             try:
@@ -89,8 +89,10 @@ class Kube:
         return self._json("GET", path, query)
 
     def list_all(self, path: str, **query: str | int | bool) -> tuple[list[Json], str]:
-        """All items, fetched in pages, and the resourceVersion to watch from. Each says its kind, as in a
-        watch: in a list the API server says it only once."""
+        """Fetch all items in pages; return them and the resourceVersion to watch from.
+
+        Each item gets the list's apiVersion and kind, so that it looks as in a watch.
+        """
         page = self.get(path, limit=500, **query)
         items = _with_kind(page)
         while token := page["metadata"].get("continue"):
@@ -113,7 +115,7 @@ class Kube:
         return self._json("DELETE", path, query, body)
 
     def stream(self, path: str, **query: str | int | bool) -> Iterator[list[bytes]]:
-        """The lines of a watch, in the batches they arrive in."""
+        """Yield the lines of a watch, in the batches in which they arrive."""
         response = self._request(
             "GET", path, query, None, "", float(query["timeoutSeconds"]) + _WATCH_GRACE_S
         )
@@ -129,7 +131,7 @@ class Kube:
             response.close()
 
     def port_forward(self, namespace: str, pod: str, port: int) -> socket.socket:
-        """A socket that leads to a port of a pod, through the API server and the pod's kubelet."""
+        """Open a socket to a port of a pod, through the API server and the pod's kubelet."""
         core = client.CoreV1Api(client.ApiClient(self._configuration))
         try:
             forward = portforward(

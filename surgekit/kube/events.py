@@ -1,4 +1,4 @@
-"""Events on the objects we decide about, for `kubectl describe`. One that cannot be posted is let go."""
+"""Posts Events on objects we decide about, for `kubectl describe`. A failed post is logged and dropped."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["Events"]
 log = structlog.get_logger(__name__)
 Json = dict[str, Any]
 _EVENTS = Resource("events.k8s.io/v1", "events")
-_NOTE_BYTES = 1024  # what the API server takes
-_NAME = 230  # of 253, the rest is the time
+_NOTE_BYTES = 1024  # the API server refuses longer ones
+_NAME = 230  # characters of 253; the time takes the rest
 
 
 class Events:
-    """About objects of one kind."""
+    """Posts Events about objects of one kind."""
 
     def __init__(self, kube: Kube, reporter: str, api_version: str, kind: str) -> None:
         self._kube, self._reporter = kube, reporter
@@ -31,8 +31,8 @@ class Events:
     def post(
         self, metadata: Json, reason: str, note: str, type_: Literal["Normal", "Warning"] = "Normal"
     ) -> None:
-        """About the object with this metadata; `reason` is a word, `note` a sentence."""
-        # Events about objects without a namespace belong into this one.
+        """Post one Event about the object with this metadata; `reason` is a word, `note` a sentence."""
+        # Events about cluster-scoped objects belong into this namespace.
         namespace = metadata.get("namespace") or "default"
         name = metadata["name"][:_NAME].rstrip(".-")
         body = {
