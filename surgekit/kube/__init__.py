@@ -1,1 +1,1 @@
-"""Talks to the API server: client, watches and their tables, Lease, Events, and what objects say."""
+"""Talks to the API server: client, watches and their tables, Lease, Events, scale; reads its objects."""

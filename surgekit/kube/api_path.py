@@ -1,8 +1,7 @@
-"""Paths of the API server, built from checked parts: no string of a tenant can lead to another object.
+"""Builds paths of the API server from checked parts, so that no tenant's string can lead to another object.
 
-A path is built from a `Resource`, never written together from text. Each part is checked against the grammar
-that Kubernetes has for it, so that it needs no encoding. `checked` is what the client asks of every path,
-wherever it comes from.
+Build a path from a `Resource`, never from text. Each part must match the grammar that Kubernetes has for it,
+so that it needs no encoding. The client passes every path through `checked`, wherever it comes from.
 """
 
 from __future__ import annotations
@@ -23,27 +22,27 @@ _WORD = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")  # plurals, versions, subres
 _NAMESPACE, _NAME = re.compile(_LABEL), re.compile(_SUBDOMAIN)
 _API_VERSION = re.compile(rf"(?:{_SUBDOMAIN}/)?{_WORD.pattern}")
 _KIND = re.compile(r"[A-Za-z](?:[-A-Za-z0-9]*[A-Za-z0-9])?")
-# No segment is empty or begins with a dot; nothing is there to be decoded, or to end the path.
+# No segment is empty or begins with a dot; no character needs decoding or ends the path.
 _PATH = re.compile(r"(?:/[A-Za-z0-9_:~-][A-Za-z0-9._:~-]*)+")
 _LONGEST_LABEL, _LONGEST_NAME = 63, 253
 
 
 class InvalidPath(UserError, ValueError):
-    """A part of a path is not what Kubernetes allows there. Nothing was sent."""
+    """Kubernetes does not allow a part of this path. Nothing was sent."""
 
 
 def is_name(text: str) -> bool:
-    """Whether an object may be called so (DNS-1123 subdomain)."""
+    """Whether `text` can name an object (DNS-1123 subdomain)."""
     return len(text) <= _LONGEST_NAME and bool(_NAME.fullmatch(text))
 
 
 def is_namespace(text: str) -> bool:
-    """Whether a namespace may be called so (DNS-1123 label)."""
+    """Whether `text` can name a namespace (DNS-1123 label)."""
     return len(text) <= _LONGEST_LABEL and bool(_NAMESPACE.fullmatch(text))
 
 
 def is_api_version(text: str) -> bool:
-    """Whether it is `version` or `group/version`."""
+    """Whether `text` is `version` or `group/version`."""
     group, _, version = text.rpartition("/")
     short = len(group) <= _LONGEST_NAME and len(version) <= _LONGEST_LABEL
     return short and bool(_API_VERSION.fullmatch(text))
@@ -55,7 +54,7 @@ def is_kind(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A collection that the API server serves, such as Resource("apps/v1", "deployments")."""
+    """A collection that the API server serves, for example Resource("apps/v1", "deployments")."""
 
     api_version: str
     plural: str
@@ -67,7 +66,7 @@ class Resource:
     def path(
         self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
     ) -> str:
-        """The collection, of one namespace where it is named; an object of it; a subresource of that."""
+        """Path of the collection (in one namespace if given), of one object in it, or of its subresource."""
         path = group_path(self.api_version)
         if namespace is not None:
             _demand(is_namespace(namespace), "namespace", namespace)
@@ -85,13 +84,13 @@ class Resource:
 
 
 def group_path(api_version: str) -> str:
-    """Where the resources of a group and version are listed."""
+    """Path of the discovery document of a group and version."""
     _demand(is_api_version(api_version), "apiVersion", api_version)
     return f"/{'apis' if '/' in api_version else 'api'}/{api_version}"
 
 
 def checked(path: str) -> str:
-    """`path`, if it is a plain one: no dot segments, empty segments, escapes, query, fragment."""
+    """Return `path` if it has no dot segments, empty segments, escapes, query or fragment; else raise."""
     if not _PATH.fullmatch(path):
         raise InvalidPath(f"path: {path[:300]!r} is no plain path of the API server")
     return path

@@ -1,7 +1,7 @@
-"""Readers that keep their word: what they return has the types they promise, and numbers are finite.
+"""Checks at runtime that a reader returns the types it declares, and that its numbers are finite.
 
-Python does not ask whether a name is a text or a list until it is looked up or compared, far from where it
-was read. A decorated reader asks at once, and raises where an object has something else in that place.
+Without a check, a list in place of a string fails only where it is used, far from where it was read. A
+decorated reader raises at once.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _Check = Callable[[Any], None]
 
 
 class WrongType(ValueError):
-    """Something has another type than its reader promises; the message says what and where."""
+    """A value has another type than its reader declares; the message says which and where."""
 
 
 def checked(reader: Callable[P, T]) -> Callable[P, T]:
-    """Of a reader with a return type of dataclasses, tuples, sets, mappings, texts, numbers and None."""
+    """Decorate a reader. Its return type may hold dataclasses, tuples, sets, mappings, str, numbers, None."""
 
     @functools.cache
     def check() -> _Check:

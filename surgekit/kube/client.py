@@ -1,7 +1,7 @@
 """Raw access to the API server: JSON in, JSON out.
 
 The official client finds the cluster and authenticates (kubeconfig, in-cluster token with refresh,
-TLS); its model objects are left aside, because building them dominates the cost of a busy watch.
+TLS). Its model objects are not used: building them dominates the cost of a busy watch.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ __all__ = ["ApiError", "Kube", "KubeUnreachable", "NoCluster"]
 Json = dict[str, Any]
 MERGE_PATCH = "application/merge-patch+json"
 _CONNECT_S, _READ_S = 5.0, 30.0
+# The server ends a watch after its timeout. Silence for this much longer means that the connection is dead.
+_WATCH_GRACE_S = 10.0
 
 
 class KubeUnreachable(UserError):
@@ -34,7 +36,7 @@ class KubeUnreachable(UserError):
 
 
 class NoCluster(KubeUnreachable):
-    """Nothing says where the API server is; the message says what to do."""
+    """No configuration names an API server; the message says what to do."""
 
 
 class ApiError(UserError):
@@ -48,7 +50,7 @@ class ApiError(UserError):
 class Kube:
     """One API server, one identity. Safe to share between threads.
 
-    Paths come from `api_path.Resource`; InvalidPath says that one was refused here and nothing was sent.
+    Build paths with `api_path.Resource`. InvalidPath means that the client refused a path and sent nothing.
     """
 
     def __init__(self, configuration: Any) -> None:
@@ -59,7 +61,7 @@ class Kube:
 
     @classmethod
     def connect(cls, kubeconfig: Path | None = None) -> Kube:
-        """The cluster named by `kubeconfig`, else the pod's own, else the user's current context."""
+        """Connect to the cluster in `kubeconfig`, else the pod's own, else the user's current context."""
         configuration = client.Configuration()
         if kubeconfig is None:
             try:
@@ -87,8 +89,10 @@ class Kube:
         return self._json("GET", path, query)
 
     def list_all(self, path: str, **query: str | int | bool) -> tuple[list[Json], str]:
-        """All items, fetched in pages, and the resourceVersion to watch from. Each says its kind, as in a
-        watch: in a list the API server says it only once."""
+        """Fetch all items in pages; return them and the resourceVersion to watch from.
+
+        Each item gets the list's apiVersion and kind, so that it looks as in a watch.
+        """
         page = self.get(path, limit=500, **query)
         items = _with_kind(page)
         while token := page["metadata"].get("continue"):
@@ -111,8 +115,10 @@ class Kube:
         return self._json("DELETE", path, query, body)
 
     def stream(self, path: str, **query: str | int | bool) -> Iterator[list[bytes]]:
-        """The lines of a watch, in the batches they arrive in."""
-        response = self._request("GET", path, query, None, "", read_s=float(query["timeoutSeconds"]) + 10)
+        """Yield the lines of a watch, in the batches in which they arrive."""
+        response = self._request(
+            "GET", path, query, None, "", float(query["timeoutSeconds"]) + _WATCH_GRACE_S
+        )
         try:
             pending = b""
             for chunk in response.stream(1 << 18, decode_content=True):
@@ -125,7 +131,7 @@ class Kube:
             response.close()
 
     def port_forward(self, namespace: str, pod: str, port: int) -> socket.socket:
-        """A socket that leads to a port of a pod, through the API server and the pod's kubelet."""
+        """Open a socket to a port of a pod, through the API server and the pod's kubelet."""
         core = client.CoreV1Api(client.ApiClient(self._configuration))
         try:
             forward = portforward(
@@ -147,12 +153,14 @@ class Kube:
         content_type: str = "application/json",
     ) -> Json:
         response = self._request(method, path, query, body, content_type, read_s=_READ_S)
+        raw = _read_all(response, f"{method} {path}")
         try:
-            return cast(Json, orjson.loads(response.read()))
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise KubeUnreachable(f"{method} {path} broke off: {error}") from error
-        finally:
-            response.release_conn()
+            answer = orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            answer = None
+        if not isinstance(answer, dict):  # half an answer, or a page of some proxy in between
+            raise KubeUnreachable(f"{method} {path}: the answer is no JSON object: {_beginning(raw)}")
+        return answer
 
     def _request(
         self,
@@ -184,13 +192,27 @@ class Kube:
             raise KubeUnreachable(f"{method} {url}: {error}") from error
         if response.status < 400:
             return response
-        raw = response.read()
-        response.release_conn()
+        raw = _read_all(response, f"{method} {path}")
         try:
             status = orjson.loads(raw)
-            raise ApiError(response.status, status.get("reason", ""), status.get("message", ""))
         except orjson.JSONDecodeError:
-            raise ApiError(response.status, "", raw[:200].decode(errors="replace")) from None
+            status = None
+        if not isinstance(status, dict):
+            raise ApiError(response.status, "", _beginning(raw))
+        raise ApiError(response.status, status.get("reason", ""), status.get("message", ""))
+
+
+def _read_all(response: urllib3.BaseHTTPResponse, request: str) -> bytes:
+    try:
+        return response.read()
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        raise KubeUnreachable(f"{request} broke off: {error}") from error
+    finally:
+        response.release_conn()
+
+
+def _beginning(raw: bytes) -> str:
+    return raw[:200].decode(errors="replace")
 
 
 def _with_kind(page: Json) -> list[Json]:

@@ -1,4 +1,4 @@
-"""Conditions of a status, and whether a status says anything new."""
+"""Builds conditions of a status, and tells whether a status differs from the one before."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def stamp(at_s: float) -> str:
 
 
 def conditions(before: Json, said: Sequence[Condition], generation: int, now_s: float) -> list[Json]:
-    """`before` is the status so far: the time of transition stays while True stays True."""
+    """Conditions in API form. lastTransitionTime stays as in `before` while the condition's status stays."""
     known = {c["type"]: c for c in before.get("conditions") or ()}
     result = []
     for condition in said:
@@ -46,7 +46,7 @@ def conditions(before: Json, said: Sequence[Condition], generation: int, now_s: 
 
 
 def status_before(obj: Json) -> Json:
-    """The status of an object; empty where it is none that was ever written here."""
+    """The object's status; empty if it has none, or one that this code cannot have written."""
     status = obj.get("status")
     listed = status.get("conditions") or [] if isinstance(status, dict) else None
     sane = isinstance(listed, list) and all(
@@ -57,5 +57,5 @@ def status_before(obj: Json) -> Json:
 
 
 def differs(before: Json, status: Json) -> bool:
-    """Whether a merge patch with `status` would change anything: only then is it worth a write."""
+    """Whether a merge patch with `status` would change anything, and is worth a write."""
     return any(before.get(key) != value for key, value in status.items())

@@ -1,4 +1,4 @@
-"""Durations as Go and CEL write them ("1m30s") in seconds."""
+"""Reads durations in the form of Go and CEL ("1m30s")."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WHOLE = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)  # the pattern in our CR
 
 
 def seconds(text: object) -> float | None:
-    """None where it is not a duration."""
+    """The duration in seconds, or None if `text` is not a duration."""
     if not isinstance(text, str) or len(text) > _LONGEST or not _WHOLE.fullmatch(text):
         return None
     return sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))

@@ -1,6 +1,6 @@
-"""Events on the objects we decide about, for `kubectl describe`.
+"""Posts Events on objects we decide about, for `kubectl describe`.
 
-The same Event about the same object is posted once in `REPEAT_S`. One that cannot be posted is let go.
+The same Event about the same object is posted once in `REPEAT_S`. A failed post is logged and dropped.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = ["REPEAT_S", "Events"]
 log = structlog.get_logger(__name__)
 Json = dict[str, Any]
 _EVENTS = Resource("events.k8s.io/v1", "events")
-_NOTE_BYTES = 1024  # what the API server takes
-_NAME = 230  # of 253, the rest is the time
+_NOTE_BYTES = 1024  # the API server refuses longer ones
+_NAME = 230  # characters of 253; the time takes the rest
 REPEAT_S = 300.0
 _REMEMBERED = 1000
 
 
 class Events:
-    """About objects of one kind."""
+    """Posts Events about objects of one kind."""
 
     def __init__(self, kube: Kube, reporter: str, api_version: str, kind: str) -> None:
         self._kube, self._reporter = kube, reporter
@@ -40,10 +40,10 @@ class Events:
     def post(
         self, metadata: Json, reason: str, note: str, type_: Literal["Normal", "Warning"] = "Normal"
     ) -> None:
-        """About the object with this metadata; `reason` is a word, `note` a sentence."""
+        """Post one Event about the object with this metadata; `reason` is a word, `note` a sentence."""
         if self._is_repeat(metadata, reason, note):
             return
-        # Events about objects without a namespace belong into this one.
+        # Events about cluster-scoped objects belong into this namespace.
         namespace = metadata.get("namespace") or "default"
         name = metadata["name"][:_NAME].rstrip(".-")
         body = {

@@ -1,6 +1,6 @@
-"""A Lease that one replica holds, so that only one writes.
+"""A Lease that one replica holds, so that only one replica writes.
 
-kubernetes.leaderelection (37.0) does not serve: it cannot be stopped, never gives the lease back (a
+kubernetes.leaderelection (37.0) does not do: it cannot be stopped, never gives the lease back (a
 rolling update waits the full duration), talks through the client's process-wide default configuration,
 lets an unreachable API server end its thread, and exits the process over a bad argument.
 """
@@ -25,8 +25,8 @@ __all__ = ["Lease"]
 log = structlog.get_logger(__name__)
 
 _LEASES = Resource("coordination.k8s.io/v1", "leases")
-# client-go's defaults: others wait 15 s from the last renewal they saw; the holder stops counting on it
-# 5 s earlier, so clocks that run a little differently never give two holders.
+# client-go's defaults: other replicas wait 15 s after the last renewal they saw. The holder stops trusting
+# its Lease 5 s earlier, so that clocks which run at slightly different speeds never give two holders.
 _DURATION_S = 15
 _TRUSTED_S = 10.0
 _RETRY_S = 2.0
@@ -38,15 +38,15 @@ class Lease:
 
     def __init__(self, kube: Kube, namespace: str, name: str, identity: str = "") -> None:
         self._kube, self._namespace, self._name = kube, namespace, name
-        # A pod restarted on the same host is another one: what it held before is not its own.
+        # A restarted pod is another holder: it does not own what its predecessor held.
         self._identity = identity or f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
         self._collection, self._path = _LEASES.path(namespace), _LEASES.path(namespace, name)
         self._renewed_s = -float("inf")
-        self._seen: tuple[Any, ...] = ()  # the record as last read, and since when it has not changed
+        self._seen: tuple[Any, ...] = ()  # the record as last read; it has not changed since _seen_s
         self._seen_s = 0.0
         self.metadata: dict[str, Any] = {"namespace": namespace, "name": name}  # as last read
         self._not_before_s = -float("inf")  # having stepped down, when to try again
-        self.term = 0  # how often it was taken; the same after a lapse: nobody else held it meanwhile
+        self.term = 0  # counts takeovers; renewing after a lapse without another holder starts no new term
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"lease {name}", daemon=True)
 
@@ -60,11 +60,11 @@ class Lease:
 
     @property
     def alive(self) -> bool:
-        """Whether it is still trying."""
+        """Whether the thread still tries to hold the Lease."""
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """Stop holding, and let the next one in at once."""
+        """Give the Lease back, so that another replica can take it at once."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(timeout=5.0)
@@ -79,14 +79,14 @@ class Lease:
         self._release()
 
     def attempt(self, now_s: float) -> bool:
-        """Take or renew the lease; whether it is ours now. Times others out by our own clock only."""
+        """Take or renew the Lease; return whether we hold it. Expiry is judged by our own clock only."""
         try:
             lease = self._kube.get(self._path)
         except ApiError as error:
             if error.code != 404:
                 raise
             body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": self._name}}
-            self.term += 1  # before the write: its answer may be lost
+            self.term += 1  # before the write, whose answer may be lost
             self._kube.create(self._collection, body | {"spec": self._spec({})})
             self._renewed_s = now_s
             return True
@@ -100,7 +100,7 @@ class Lease:
         if holder not in ("", self._identity) and not expired:
             self._renewed_s = -float("inf")
             return False
-        # The resourceVersion that was read goes back: of two that try at once, one gets 409 Conflict.
+        # The body keeps the resourceVersion that we read: if two replicas try at once, one gets 409 Conflict.
         self.term += holder != self._identity
         self._kube.replace(self._path, lease | {"spec": self._spec(spec)})
         if now_s < self._not_before_s:  # stepped down while this renewal was on its way

@@ -1,5 +1,7 @@
-"""Numbers that somebody wrote into an annotation or a label. Their length is bounded before they are read: a
-number of thousands of digits costs time, and Python refuses to read it with an error of its own."""
+"""Parses numbers from annotations and labels, which anybody may write.
+
+The length is checked first: thousands of digits cost time, and Python's int() refuses them with ValueError.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ _DECIMAL = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?")
 
 
 def integer(text: object, low: int, high: int) -> int | None:
-    """A whole number in ASCII digits from `low` to `high`, else None."""
+    """Parse a whole number in ASCII digits from `low` to `high`; None for anything else."""
     if not isinstance(text, str) or len(text) > 20 or not _INTEGER.fullmatch(text):
         return None
     number = int(text)
@@ -21,7 +23,7 @@ def integer(text: object, low: int, high: int) -> int | None:
 
 
 def decimal(text: object, low: float, high: float) -> float | None:
-    """A plain number such as 12 or 12.5 from `low` to `high`, else None. No exponent, no nan, no inf."""
+    """Parse a number such as 12 or 12.5 from `low` to `high`; None for anything else, such as 1e3 or nan."""
     if not isinstance(text, str) or len(text) > 40 or not _DECIMAL.fullmatch(text):
         return None
     number = float(text)

@@ -1,6 +1,6 @@
-"""What a pod object says: what it asks for, and how far its containers are.
+"""Reads pod objects: resource requests, images, and how far the containers are created.
 
-Both the probe and the extender must agree on which pods are being created, so it stands here.
+It is shared because the probe and the extender must agree on which pods are being created.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["Creation", "PodError", "creation", "image_name", "images", "requests
 
 Json = dict[str, Any]
 
-# Waiting for one of these, a container is not being created: the kubelet has put it aside.
+# A container that waits with one of these reasons is not being created: the kubelet has set it aside.
 _SET_ASIDE = frozenset(
     {
         "ErrImagePull",
@@ -31,7 +31,7 @@ _SET_ASIDE = frozenset(
 
 
 class PodError(ValueError):
-    """A pod that cannot be read; the message names the field."""
+    """The pod cannot be read; the message names the field."""
 
 
 class Creation(Enum):
@@ -51,7 +51,7 @@ def creation(pod: Json) -> Creation:
     containers = status.get("containerStatuses") or ()
     states = [c.get("state") or {} for c in containers]
     if any(c.get("restartCount") for c in containers):
-        return Creation.STARTED  # it has been created once; a restart reuses the sandbox and the image
+        return Creation.STARTED  # a restart reuses the sandbox and the image
     if len(states) >= wanted and all("running" in s or "terminated" in s for s in states):
         return Creation.STARTED
     initial = [c.get("state") or {} for c in status.get("initContainerStatuses") or ()]
@@ -73,12 +73,12 @@ def image_name(name: str) -> str:
 
 
 def requests(pod: Json) -> tuple[float, float]:
-    """(millicores, bytes) the scheduler sets aside for the pod.
+    """(millicores, bytes) that the scheduler reserves for the pod.
 
-    As kube-scheduler 1.36 counts (PodRequests of k8s.io/component-helpers/resource): containers and sidecars
-    together, or an init container beside the sidecars before it if that is more; pod-level requests replace
-    the sum. Of a resize in place the most counts of what is asked for, was granted and is there; what is
-    asked for does not once the kubelet has found it Infeasible.
+    Counts as kube-scheduler 1.36 does (PodRequests of k8s.io/component-helpers/resource): the sum of
+    containers and sidecars, or an init container plus the sidecars before it if that is more. Pod-level
+    requests replace the sum. During a resize in place the largest of requested, allocated and actual counts;
+    the requested amount does not once the kubelet has called it Infeasible.
     """
     return _requested(pod, "cpu") * 1000.0, _requested(pod, "memory")
 
@@ -108,7 +108,7 @@ def _requested(pod: Json, resource: str) -> float:
 
 
 def _counted(asked: float, status: Json | None, resource: str, refused: bool) -> float:
-    """Of a container, or of a whole pod with requests of its own, beside its status."""
+    """The amount that counts for a container, or for a pod with pod-level requests, given its status."""
     if not status or status.get("resources") is None:
         return asked
     granted = _amount({"requests": status.get("allocatedResources")}, resource, "status.allocatedResources")

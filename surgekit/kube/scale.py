@@ -1,4 +1,4 @@
-"""The `scale` subresource of anything that has one."""
+"""Reads and writes the `scale` subresource of any kind that has one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["NotScalable", "Scale", "Scales"]
 
 
 class NotScalable(Exception):
-    """Why a target cannot be scaled."""
+    """The target cannot be scaled; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Scale:
 
 
 class Scales:
-    """Finds resources by kind (discovery, remembered), reads and writes their scale."""
+    """Finds resources by kind through discovery, caches them, and reads and writes their scale."""
 
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
@@ -66,7 +66,7 @@ class Scales:
             raise NotScalable(f"scaleTargetRef: {error}") from error
 
     def _discover(self, target: ScaleTarget) -> str:
-        """The plural of a kind that has a scale."""
+        """Find the plural of the target's kind; raise NotScalable if it has no scale."""
         try:
             resources = self._kube.get(group_path(target.api_version))["resources"]
         except ApiError as error:

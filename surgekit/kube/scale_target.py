@@ -1,4 +1,4 @@
-"""What a `scaleTargetRef` names, and the selector its scale reports. Pure."""
+"""The object that a `scaleTargetRef` names, and the selector in its Scale. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ScaleTarget:
 
 
 def read_selector(text: str) -> dict[str, str]:
-    """`status.selector` of a Scale; equality only, which is all Deployments and their like write."""
+    """Parse `status.selector` of a Scale. Only `key=value` pairs are supported; workloads write no others."""
     pairs = [part.partition("=") for part in text.split(",") if part]
     if any(not sign or key.endswith("!") for key, sign, _ in pairs):
         raise ValueError(f"selector {text!r} is more than labels and values")

@@ -1,8 +1,7 @@
-"""Tables that watches keep. Objects are read one by one: one that cannot be read harms no other.
+"""Tables filled by watches. Each object is read separately, so that one bad object harms no other.
 
-Whoever may write an object may write nonsense into it. Such an object is left out, counted, and named in an
-Event. What was known of it stands, and it still counts as there: a list with unreadable objects in it makes
-nothing look gone.
+Anybody who may write an object may write nonsense into it. The table skips such an object, counts it, and
+names it in an Event. It keeps what it knew about the object, and does not take the object for deleted.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ log = structlog.get_logger(__name__)
 Json = dict[str, Any]
 T = TypeVar("T")
 REASON = "Unreadable"
-# Somebody may make thousands of unreadable objects: a few Events tell it as well as all.
+# Somebody may make thousands of unreadable objects: a few Events are enough.
 _EVENTS_A_MINUTE = 10
 _REMEMBERED = 1000
 _LONGEST_ERROR = 300
@@ -36,18 +35,18 @@ _LONGEST_ERROR = 300
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One object, by what the API server itself says of it."""
+    """One object as it arrived, with the identity that the API server gave it."""
 
     uid: str
-    namespace: str  # empty: it is in none
+    namespace: str  # empty: cluster-scoped
     name: str
-    obj: Json  # as it came
-    says: Any = None  # what was read of it, where it can be
-    readable: bool = False  # not asked of one that is gone
+    obj: Json
+    says: Any = None  # what `Table.read` returned, if readable
+    readable: bool = False  # always False for a deleted object: it is not read
 
 
 class Table(Generic[T]):
-    """The consumer of one watch. A subclass says how an object is read and what is done with it."""
+    """The consumer of one watch. A subclass reads objects and keeps the rows."""
 
     def __init__(self, unreadable: Unreadable) -> None:
         self._unreadable = unreadable
@@ -56,22 +55,23 @@ class Table(Generic[T]):
     # --- for the subclass ---
 
     def read(self, obj: Json) -> T:
-        """What the object says. Raises, whatever it likes, where that makes no sense."""
+        """Read the object. May raise any exception if the object makes no sense."""
         raise NotImplementedError
 
     def keep(self, there: Sequence[Seen], arrival_s: float) -> None:
-        """After a whole list: what is not among these is gone."""
+        """Drop the rows of all objects that are not in `there`, the whole list."""
         raise NotImplementedError
 
     def put(self, obj: Seen, says: T, arrival_s: float) -> None:
-        """As it is now."""
+        """Store the object's present state."""
         raise NotImplementedError
 
     def drop(self, obj: Seen, arrival_s: float) -> None:
+        """Remove a deleted object."""
         raise NotImplementedError
 
     def cannot_read(self, obj: Seen, arrival_s: float) -> None:
-        """It is there, and that is all that is known. As it is: what was known of it stands."""
+        """The object exists and cannot be read. By default the table keeps what it knew."""
 
     def listed(self, there: Sequence[Seen], arrival_s: float) -> None:
         self.keep(there, arrival_s)
@@ -83,7 +83,7 @@ class Table(Generic[T]):
             try:
                 self.put(obj, obj.says, arrival_s)
                 return
-            except Exception as error:  # read well, and yet too much for us
+            except Exception as error:  # readable, but the subclass cannot take it
                 self._accuse(obj, error)
         self.cannot_read(obj, arrival_s)
 
@@ -109,7 +109,7 @@ class Table(Generic[T]):
             return None
         try:
             says = self.read(obj)
-        except Exception as error:  # whatever somebody wrote into it
+        except Exception as error:  # somebody may have written anything into it
             self._accuse(seen, error)
             return seen
         self._forgive(seen.uid)
@@ -126,7 +126,7 @@ class Table(Generic[T]):
 
 
 def _identify(obj: Json) -> Seen | None:
-    """None: what the API server itself writes is missing, so it is no object at all."""
+    """None if the fields that the API server always writes are missing: then it is no object at all."""
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     if not isinstance(metadata, dict):
         return None
@@ -137,13 +137,13 @@ def _identify(obj: Json) -> Seen | None:
 
 
 class Unreadable(Collector):
-    """Objects of one process that cannot be read: a metric, and an Event for each."""
+    """The objects that one process cannot read: counts them in a metric and posts an Event for each."""
 
     def __init__(self, kube: Kube, component: str) -> None:
         self._kube, self._component = kube, component
         self._lock = threading.Lock()
-        self._kinds: dict[str, str] = {}  # by uid, of those there are
-        self._told: dict[str, None] = {}  # uids, the oldest first
+        self._kinds: dict[str, str] = {}  # by uid, of existing objects
+        self._told: dict[str, None] = {}  # uids with an Event, the oldest first
         self._posted_s: deque[float] = deque(maxlen=_EVENTS_A_MINUTE)
         self._to_post: queue.SimpleQueue[tuple[Json, str]] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -163,7 +163,7 @@ class Unreadable(Collector):
             self._told.pop(uid, None)
 
     def count(self) -> dict[str, int]:
-        """By kind."""
+        """Unreadable objects by kind."""
         with self._lock:
             return dict(Counter(self._kinds.values()))
 
@@ -192,7 +192,7 @@ class Unreadable(Collector):
         return True
 
     def _post(self, obj: Json, note: str) -> None:
-        """In a thread of its own: a table may be fed by a thread that decides."""
+        """Queue the Event for a thread of its own, because a decision thread may feed the table."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="unreadable", daemon=True)
             self._thread.start()

@@ -1,7 +1,7 @@
-"""A watch that never gives up: list, watch, resume; relist after 410 Gone.
+"""A watch that never gives up: list, watch, resume after a disconnect, list again after 410 Gone.
 
-The consumer is told facts by arrival time (`time.monotonic`), because API timestamps have whole
-seconds. `age_s` says how old the picture may be: the time since the API server last said anything.
+Facts carry their arrival time (`time.monotonic`), because API timestamps have whole seconds. `age_s` says how
+old the consumer's picture may be: the time since the API server last said anything.
 """
 
 from __future__ import annotations
@@ -21,27 +21,29 @@ __all__ = ["Consumer", "Watch", "overdue"]
 
 log = structlog.get_logger(__name__)
 
-# Short watches bound how long a silently dead connection goes unnoticed; the server sends a bookmark
-# before it ends one, so the next resumes where this stopped.
+# A dead connection that nobody closed is noticed when the watch should have ended, so watches are short. The
+# server sends a bookmark before it ends one, and the next watch resumes there.
 _WATCH_S = 25
+# A watch that ends sooner, without a word, is a fault (client-go's reflector has the same limit).
+_SHORTEST_WATCH_S = 1.0
 _BACKOFF_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 
 def overdue(ages_s: Mapping[str, float], longest_s: float) -> str:
-    """Which picture is older than it may be, in words; empty when none is."""
+    """Name the first watch that is older than `longest_s`; empty when none is."""
     stale = (f"no word of {name} for {age_s:.0f} s" for name, age_s in ages_s.items() if age_s > longest_s)
     return next(stale, "")
 
 
 class Consumer(Protocol):
-    """What a watch tells. Called from the watch's thread. Parts take a `Table`, which outlives
-    objects that cannot be read."""
+    """Receives what a watch sees, in the watch's thread. Parts use a `Table`, which skips objects that cannot
+    be read."""
 
     def replace(self, objects: list[dict[str, Any]], arrival_s: float) -> None:
-        """The whole collection; whatever was known and is not here is gone."""
+        """Take the whole collection. Objects that are not in it are gone."""
 
     def apply(self, kind: str, obj: dict[str, Any], arrival_s: float) -> None:
-        """One change: ADDED, MODIFIED or DELETED."""
+        """Take one change; `kind` is ADDED, MODIFIED or DELETED."""
 
 
 class Watch:
@@ -52,6 +54,8 @@ class Watch:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"watch {path}", daemon=True)
         self._last_contact_s = -float("inf")
+        self._version = ""  # of the last change that the consumer took; empty: list first
+        self._failures = 0  # in a row
         self.synced = threading.Event()
 
     def start(self) -> Watch:
@@ -66,68 +70,71 @@ class Watch:
         return now_s - self._last_contact_s
 
     def _run(self) -> None:
-        version, failures = "", 0
         while not self._stopping.is_set():
             try:
-                version = self._watch(version or self._list())
-                failures = 0
+                if not self._version:
+                    self._list()
+                self._watch()
             except ApiError as error:
                 # 410 Gone: the server forgot our version. Anything else may be a passing fault of its
                 # own (a restart answers 503, then 401/403 while its caches fill): list again as well.
-                version = ""
+                self._version = ""
                 log.info("watch restarts", path=self._path, code=error.code, reason=error.message)
-                if error.code != 410:
-                    self._wait(failures)
-                    failures += 1
+                self._back_off(at_once=error.code == 410)
             except KubeUnreachable as error:
-                if self._stopping.is_set():  # who stops a watch may well stop the server next
+                if self._stopping.is_set():  # the server may well be stopped together with the watch
                     return
                 log.warning("watch lost the API server", path=self._path, error=str(error))
-                self._wait(failures)
-                failures += 1
+                self._back_off()
             except Exception:
-                # A consumer that fails must not end the watch for good.
+                # A consumer that fails must not end the watch for good. It missed something: list again.
                 log.exception("watch consumer failed", path=self._path)
-                version = ""
-                self._wait(failures)
-                failures += 1
+                self._version = ""
+                self._back_off()
 
-    def _wait(self, failures: int) -> None:
-        base = _BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)]
-        self._stopping.wait(base * random.uniform(0.5, 1.5))
+    def _back_off(self, at_once: bool = False) -> None:
+        """Wait longer with each failure in a row; not after the first one if `at_once`."""
+        if self._failures or not at_once:
+            base_s = _BACKOFF_S[min(self._failures, len(_BACKOFF_S) - 1)]
+            self._stopping.wait(base_s * random.uniform(0.5, 1.5))
+        self._failures += 1
 
-    def _list(self) -> str:
+    def _list(self) -> None:
         objects, version = self._kube.list_all(self._path, **self._selectors)
         arrival_s = time.monotonic()
         self._consumer.replace(objects, arrival_s)
-        self._last_contact_s = arrival_s
+        self._last_contact_s, self._version = arrival_s, version
         self.synced.set()
-        return version
 
-    def _watch(self, version: str) -> str:
-        """Follow changes until the server ends the watch; the version to resume from."""
+    def _watch(self) -> None:
+        """Follow changes until the server ends the watch."""
+        began_s = time.monotonic()
         batches = self._kube.stream(
             self._path,
             watch=True,
             allowWatchBookmarks=True,
-            resourceVersion=version,
+            resourceVersion=self._version,
             timeoutSeconds=_WATCH_S,
             **self._selectors,
         )
+        heard = False
         for lines in batches:
-            arrival_s = self._last_contact_s = time.monotonic()
-            for line in lines:
-                if not line:
-                    continue
-                event = orjson.loads(line)
-                kind, obj = event["type"], event["object"]
-                if kind == "ERROR":
-                    raise ApiError(obj.get("code", 500), obj.get("reason", ""), obj.get("message", ""))
-                version = obj["metadata"]["resourceVersion"]
-                if kind != "BOOKMARK":
-                    self._consumer.apply(kind, obj, arrival_s)
             if self._stopping.is_set():
-                break
-        else:
-            self._last_contact_s = time.monotonic()  # the server ended it in good order
-        return version
+                return
+            heard, self._last_contact_s = True, time.monotonic()
+            for line in filter(None, lines):
+                self._take(orjson.loads(line), self._last_contact_s)
+            self._failures = 0
+        ended_s = time.monotonic()
+        if not heard and ended_s - began_s < _SHORTEST_WATCH_S:
+            raise KubeUnreachable(f"watch {self._path} ended at once, without a word")
+        self._last_contact_s, self._failures = ended_s, 0
+
+    def _take(self, event: dict[str, Any], arrival_s: float) -> None:
+        kind, obj = event["type"], event["object"]
+        if kind == "ERROR":
+            raise ApiError(obj.get("code", 500), obj.get("reason", ""), obj.get("message", ""))
+        if kind != "BOOKMARK":
+            self._consumer.apply(kind, obj, arrival_s)
+        # Only now: after a disconnect the next watch resumes here, and tells no change twice.
+        self._version = obj["metadata"]["resourceVersion"]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import time
-from typing import Any, cast
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter
@@ -14,51 +12,17 @@ from node_speed_probe.model import NodeSpeedEstimate, Reason
 from node_speed_probe.publication import PATH
 from node_speed_probe.publisher import Publisher
 from node_speed_probe.settings import Settings
-from surgekit.kube.client import ApiError, Kube
+from surgekit.kube.client import ApiError
+from tests.fake_api_server import FakeApiServer
 
 
 class Held:
     held = True
 
 
-class Server:
-    """NodeSpeed objects with a status subresource, and a list of errors to answer with first."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, dict[str, Any]] = {}
-        self.refuse: list[ApiError] = []
-        self.calls = 0
-
-    def list_all(self, path: str) -> tuple[list[dict[str, Any]], str]:
-        assert path == PATH
-        return list(self.objects.values()), "1"
-
-    def create(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        self._answer()
-        name = body["metadata"]["name"]
-        if name in self.objects:
-            raise ApiError(409, "AlreadyExists", name)
-        self.objects[name] = body | {"metadata": body["metadata"] | {"generation": 1}}
-        return self.objects[name]
-
-    def patch(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        self._answer()
-        found = re.fullmatch(f"{PATH}/([^/]+)/status", path)
-        assert found
-        if found[1] not in self.objects:
-            raise ApiError(404, "NotFound", path)
-        self.objects[found[1]]["status"] = {k: v for k, v in body["status"].items() if v is not None}
-        return self.objects[found[1]]
-
-    def _answer(self) -> None:
-        self.calls += 1
-        if self.refuse:
-            raise self.refuse.pop(0)
-
-
 class Rig:
     def __init__(self, nodes: int = 3) -> None:
-        self.server, self.lease = Server(), Held()
+        self.server, self.lease = FakeApiServer(), Held()
         self.settings = Settings(publish_interval_s=0.1, writes_per_s=1000.0)
         self.estimates = tuple(
             NodeSpeedEstimate(f"n{i}", f"u{i}", 1.0 + i, 0.1, 5, "measured", Reason.MEASURED, 0)
@@ -66,14 +30,15 @@ class Rig:
         )
         self.writes = Counter("writes", "", ["result"], registry=CollectorRegistry())
         self.publisher = Publisher(
-            cast(Kube, self.server), self.settings, lambda: self.lease.held, self._snapshot, self.writes
+            self.server, self.settings, lambda: self.lease.held, self._snapshot, self.writes
         )
 
     def _snapshot(self) -> Snapshot:
         return Snapshot(1.0, self.estimates)
 
     def taus_s(self) -> dict[str, float]:
-        return {n: o["status"]["tauCreateSeconds"] for n, o in self.server.objects.items() if "status" in o}
+        objects = self.server.objects("nodespeeds")
+        return {o["metadata"]["name"]: o["status"]["tauCreateSeconds"] for o in objects if "status" in o}
 
     def count(self, result: str) -> float:
         return float(self.writes.labels(result)._value.get())
@@ -90,14 +55,14 @@ def rig() -> Rig:
 def test_objects_are_made_once_and_then_left_alone(rig: Rig) -> None:
     rig.publisher.step()
     assert rig.taus_s() == ALL
-    calls = rig.server.calls
+    writes = len(rig.server.writes)
     rig.publisher.step()
-    assert rig.server.calls == calls
+    assert len(rig.server.writes) == writes
 
 
 def test_what_was_deleted_is_made_again_when_it_changes(rig: Rig) -> None:
     rig.publisher.step()
-    rig.server.objects.clear()
+    rig.server.delete(PATH)
     rig.estimates = tuple(
         NodeSpeedEstimate(e.node, "u", 9.0, 0.1, 5, "measured", Reason.MEASURED, 0) for e in rig.estimates
     )
@@ -110,15 +75,15 @@ def test_another_replicas_objects_are_taken_over(rig: Rig) -> None:
     second = Rig()
     second.server = rig.server
     second.publisher = Publisher(
-        cast(Kube, rig.server), rig.settings, lambda: rig.lease.held, second._snapshot, second.writes
+        rig.server, rig.settings, lambda: rig.lease.held, second._snapshot, second.writes
     )
-    calls = rig.server.calls
+    writes = len(rig.server.writes)
     second.publisher.step()
-    assert rig.server.calls == calls
+    assert len(rig.server.writes) == writes
 
 
 def test_a_conflict_is_tried_later_and_holds_nobody_up(rig: Rig) -> None:
-    rig.server.refuse = [ApiError(409, "Conflict", "")]
+    rig.server.fail(ApiError(409, "Conflict", ""))
     rig.publisher.step()
     assert len(rig.taus_s()) == 2
     rig.publisher.step()
@@ -127,35 +92,33 @@ def test_a_conflict_is_tried_later_and_holds_nobody_up(rig: Rig) -> None:
 
 
 def test_a_rejected_object_waits_for_a_change(rig: Rig) -> None:
-    rig.server.refuse = [ApiError(422, "Invalid", "")]
+    rig.server.fail(ApiError(422, "Invalid", ""))
     rig.publisher.step()
-    calls = rig.server.calls
+    writes = len(rig.server.writes)
     rig.publisher.step()
-    assert rig.server.calls == calls
+    assert len(rig.server.writes) == writes
     assert rig.count("rejected") == 1
 
 
 @pytest.mark.parametrize("code", [403, 404, 429, 500, 503])
 def test_an_overloaded_server_is_left_alone_for_the_rest_of_the_round(rig: Rig, code: int) -> None:
-    rig.server.refuse = [ApiError(code, "", "")] * 2
+    rig.server.fail(ApiError(code, "", ""), times=2)
     with pytest.raises(ApiError):
         rig.publisher.step()
-    assert rig.server.calls <= 2
+    assert len(rig.server.writes) <= 2
 
 
 def test_a_replica_that_loses_the_lease_stops_in_the_middle(rig: Rig) -> None:
     rig.lease.held = False
     rig.publisher.step()
-    assert rig.server.calls == 0
+    assert rig.server.writes == []
 
 
 def test_writes_are_paced_and_refusals_are_the_shells_to_back_off_from() -> None:
     rig = Rig(nodes=40)
-    rig.server.refuse = [ApiError(503, "", "")]
+    rig.server.fail(ApiError(503, "", ""))
     rig.settings = Settings(publish_interval_s=0.4, writes_per_s=100.0)
-    rig.publisher = Publisher(
-        cast(Kube, rig.server), rig.settings, lambda: rig.lease.held, rig._snapshot, rig.writes
-    )
+    rig.publisher = Publisher(rig.server, rig.settings, lambda: rig.lease.held, rig._snapshot, rig.writes)
     with pytest.raises(ApiError):
         rig.publisher.step()
     assert rig.count("failed") == 1

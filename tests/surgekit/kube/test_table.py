@@ -9,28 +9,19 @@ from typing import Any
 from prometheus_client import CollectorRegistry, generate_latest
 
 from surgekit.kube.client import Kube
-from surgekit.kube.events import Events
 from surgekit.kube.table import Seen, Table, Unreadable
+from tests.fake_api_server import FakeApiServer
 
 Json = dict[str, Any]
 
 
-class Recorder(Kube):
-    """Takes Events."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[str, Json]] = []
-
-    def create(self, path: str, body: Json, **query: Any) -> Json:
-        self.events.append((path, body))
-        return body
-
-    def wait(self, count: int) -> list[Json]:
-        deadline_s = time.monotonic() + 90
-        while len(self.events) < count:
-            assert time.monotonic() < deadline_s, f"{len(self.events)} of {count} Events"
-            time.sleep(0.01)
-        return [body for _, body in self.events]
+def wait_for_events(kube: FakeApiServer, count: int) -> list[Json]:
+    """They are posted by a thread of their own."""
+    deadline_s = time.monotonic() + 90
+    while len(found := kube.objects("events")) < count:
+        assert time.monotonic() < deadline_s, f"{len(found)} of {count} Events"
+        time.sleep(0.01)
+    return found
 
 
 class Numbers(Table[int]):
@@ -70,7 +61,7 @@ LONG = "9" * 5000  # int() refuses it
 
 
 def test_a_bad_object_stops_no_other_and_still_counts_as_there() -> None:
-    table = Numbers(Recorder())
+    table = Numbers(FakeApiServer())
     table.replace([obj("a", 1), obj("b", 2), obj("c", 3)], 0.0)
     table.replace([obj("a", 1), obj("b", LONG), obj("d", None), obj("e", 5)], 1.0)
     assert table.known == {"a": 1, "b": 2, "e": 5}, "what was known of b stands; c alone is gone"
@@ -83,14 +74,14 @@ def test_a_bad_object_stops_no_other_and_still_counts_as_there() -> None:
 
 
 def test_what_is_read_well_and_cannot_be_taken_in_is_no_different() -> None:
-    table = Numbers(Recorder())
+    table = Numbers(FakeApiServer())
     table.replace([obj("a", 1), obj("b", 13), obj("c", 3)], 0.0)
     assert table.known == {"a": 1, "c": 3}
     assert table.unreadable.count() == {"Number": 1}
 
 
 def test_what_is_no_object_at_all_is_passed_over() -> None:
-    table = Numbers(Recorder())
+    table = Numbers(FakeApiServer())
     junk: list[Any] = [None, 5, [], {}, {"metadata": None}, {"metadata": {"name": 5, "uid": "u"}}]
     table.replace([*junk, obj("a", 1)], 0.0)
     for one in junk:
@@ -100,7 +91,7 @@ def test_what_is_no_object_at_all_is_passed_over() -> None:
 
 
 def test_those_there_are_are_counted() -> None:
-    table, registry = Numbers(Recorder()), CollectorRegistry()
+    table, registry = Numbers(FakeApiServer()), CollectorRegistry()
     registry.register(table.unreadable)
     table.replace([obj(name, LONG) for name in "abcd"], 0.0)
     assert b'surgekit_numbers_unreadable_objects{kind="Number"} 4.0' in generate_latest(registry)
@@ -111,12 +102,12 @@ def test_those_there_are_are_counted() -> None:
 
 
 def test_each_is_named_in_one_event() -> None:
-    kube = Recorder()
+    kube = FakeApiServer()
     table = Numbers(kube)
     for arrival_s in range(5):
         table.replace([obj("a", LONG), obj("b", {}, namespace=None)], arrival_s)
         table.apply("MODIFIED", obj("a", LONG + "9"), arrival_s)
-    about_a, about_b = sorted(kube.wait(2), key=lambda event: str(event["regarding"]["name"]))
+    about_a, about_b = sorted(wait_for_events(kube, 2), key=lambda event: str(event["regarding"]["name"]))
     assert about_a["regarding"] == {
         "apiVersion": "v1", "kind": "Number", "namespace": "shop", "name": "a", "uid": "uid-a",
     }  # fmt: skip
@@ -125,24 +116,15 @@ def test_each_is_named_in_one_event() -> None:
     # One in no namespace: as the API server wants it.
     assert about_b["metadata"]["namespace"] == "default"
     assert "namespace" not in about_b["regarding"]
-    assert len(kube.events) == 2
+    assert len(kube.objects("events")) == 2
 
 
 def test_thousands_of_them_are_told_by_a_few() -> None:
-    kube = Recorder()
+    kube = FakeApiServer()
     table = Numbers(kube)
     table.replace([obj(f"n{i}", LONG) for i in range(3000)], 0.0)
-    kube.wait(10)
+    wait_for_events(kube, 10)
     assert table.unreadable.count() == {"Number": 3000}
     assert len(table.unreadable._told) <= 1000
     time.sleep(0.2)
-    assert len(kube.events) == 10
-
-
-def test_an_event_about_a_long_name_has_a_name_that_is_taken() -> None:
-    kube = Recorder()
-    name = "a." * 126 + "a"
-    Events(kube, "x", "v1", "Pod").post({"name": name, "namespace": "shop", "uid": "u"}, "Reason", "note")
-    ((_, event),) = kube.events
-    assert len(event["metadata"]["name"]) <= 253
-    assert event["regarding"]["name"] == name
+    assert len(kube.objects("events")) == 10
