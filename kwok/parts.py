@@ -19,7 +19,7 @@ import yaml
 
 from kwok.lab import Lab
 from kwok.pods import pod, wait_for_account
-from kwok.ports import answers_ready
+from kwok.ports import answers_ready, get_text
 from kwok.processes import Process
 from surgekit.shipped_manifests import MANIFESTS
 from surgekit.tls import ensure, mutual_tls
@@ -110,6 +110,10 @@ class ExtenderPart:
 
     def request(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
         return mutual_tls.request(self.url + path, self.certificates, LAB_CLIENT, method, body)
+
+    def metrics(self) -> str:
+        """The text of /metrics."""
+        return get_text(self.health_port, "/metrics")
 
     def ready(self) -> bool:
         return answers_ready(self.health_port)

@@ -12,7 +12,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-__all__ = ["answers_ready", "free_ports"]
+__all__ = ["answers_ready", "free_ports", "get_text"]
 
 # Under the range that Linux gives to outgoing connections (32768 and up), whose taking a port between our
 # look and a server's start could not be ruled out.
@@ -74,6 +74,16 @@ def answers_ready(port: int, path: str = "/readyz", tls: bool = False) -> bool:
         return connection.getresponse().status == 200
     except OSError:
         return False
+    finally:
+        connection.close()
+
+
+def get_text(port: int, path: str) -> str:
+    """The body of a lab process's answer to GET. (urllib would go through the environment's proxy.)"""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().read().decode()
     finally:
         connection.close()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from dataclasses import asdict
 from typing import Any
 
@@ -81,7 +81,6 @@ class Extender:
         self.registry.register(self.sources.unreadable)
         self.metrics = Metrics(self.registry)
         self._recent: OrderedDict[str, Decision] = OrderedDict()  # uid -> its latest decision
-        self._milliseconds: deque[float] = deque(maxlen=settings.decisions_kept)
         self._unseen: list[tuple[Decision, float]] = []  # by metrics and log
 
     def prioritize(self, body: bytes) -> bytes:
@@ -158,7 +157,6 @@ class Extender:
     def _digest(self) -> None:
         unseen, self._unseen = self._unseen, []
         for decision, seconds in unseen:
-            self._milliseconds.append(seconds * 1e3)
             self._recent[decision.pod.uid] = decision
             self._recent.move_to_end(decision.pod.uid)
             if len(self._recent) > self.settings.decisions_kept:
@@ -210,8 +208,3 @@ class Extender:
             "candidates": [asdict(c) for c in decision.candidates()],
             "bound_to": self.state.node_of(decision.pod.uid),
         }
-
-    def latencies_ms(self) -> list[float]:
-        with self._lock:
-            self._digest()
-            return list(self._milliseconds)
