@@ -23,7 +23,6 @@ def backend_name(number: int) -> str:
 
 def configuration(settings: Settings) -> str:
     timeout_ms = round(settings.gateway_timeout_s * 1000)
-    namespace = f" namespace {settings.network_namespace}" if settings.network_namespace else ""
     lines = [
         "global",
         # With more threads, two may give the last place of a pod away at the same time.
@@ -82,9 +81,10 @@ def configuration(settings: Settings) -> str:
         lines += [
             f"backend {backend}",
             f"    http-request lua.wait_for_server {backend} {timeout_ms} if {{ nbsrv lt 1 }}",
-            # Not by `server-template`: of its servers only the first is in the namespace (HAProxy 2.6.12).
+            # One line a slot, and no `server-template`: a test lab adds a network namespace to each line,
+            # and HAProxy 2.6.12 applies that option of a template to its first server only.
             *(
-                f"    server {slot_name(slot)} {_PLACEHOLDER} weight 0 maxconn 1{namespace}"
+                f"    server {slot_name(slot)} {_PLACEHOLDER} weight 0 maxconn 1"
                 for slot in range(settings.slots)
             ),
         ]

@@ -48,7 +48,6 @@ class Settings:
         minimum=1,
         maximum=1000000,
     )
-    network_namespace: str = setting("", "network namespace in which pods answer; none: HAProxy's own")
     bind: str = setting("0.0.0.0:8080", "address and port of /livez, /readyz, /metrics")
     log_level: str = setting("INFO", "DEBUG, INFO, WARNING or ERROR")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -186,13 +186,22 @@ def install_load_balancer(lab: Lab) -> None:
 
 
 def start_load_balancer(
-    lab: Lab, haproxy: Path, settings: Mapping[str, Any], name: str = "balancer"
+    lab: Lab,
+    haproxy: Path,
+    settings: Mapping[str, Any],
+    edit_configuration: Callable[[str], str] = str,
+    name: str = "balancer",
 ) -> Process:
-    """The balancer and the HAProxy it drives, in `settings["directory"]`; the balancer's process."""
+    """Start HAProxy and the balancer that drives it; return the balancer's process.
+
+    `settings["directory"]` is where both keep their files. `edit_configuration` changes the HAProxy
+    configuration that the balancer wrote, before HAProxy reads it."""
     file, directory = lab.directory / f"{name}.settings.yaml", Path(settings["directory"])
     file.write_text(yaml.safe_dump(dict(settings)))
     serve: list[str | Path] = [sys.executable, "-m", "surgekit", "serve", "load-balancer", "--settings", file]
     subprocess.run([*serve, "--write-configuration"], check=True, timeout=60)
+    written = directory / "haproxy.cfg"
+    written.write_text(edit_configuration(written.read_text()))
     start_haproxy(lab, haproxy, directory)
     return _start_controller(lab, "load-balancer", name, settings, "surgekit-balancer")
 

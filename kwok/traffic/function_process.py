@@ -32,7 +32,7 @@ from kwok.traffic.function import Function
 from kwok.traffic.kubelet_metrics import KubeletMetrics, PodUsage, listen, resource_metrics, server_context
 from kwok.traffic.network import inside
 from kwok.traffic.pod_server import Pod, PodServer
-from kwok.traffic.until_told import until_told
+from kwok.traffic.wait_for_signal import wait_for_signal
 from surgekit.kube import quantity
 from surgekit.kube.client import Kube
 from surgekit.kube.watch import Watch
@@ -253,7 +253,7 @@ async def _run(given: argparse.Namespace) -> None:
             kubelets = KubeletMetrics(usage, kubelet_addresses(kube), context)
             await servers.enter_async_context(kubelets.serving(listen(given.kubelet_port)))
         log.info("functions serve")
-        await until_told()
+        await wait_for_signal()
 
 
 def main() -> None:

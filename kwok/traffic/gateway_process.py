@@ -25,7 +25,7 @@ from kwok.traffic import endpoints, haproxy
 from kwok.traffic.function_process import FUNCTION
 from kwok.traffic.gateway_metrics import GatewayMetrics
 from kwok.traffic.network import inside
-from kwok.traffic.until_told import until_told
+from kwok.traffic.wait_for_signal import wait_for_signal
 from surgekit.haproxy.runtime import Runtime, refusals
 from surgekit.haproxy.slots import Slots
 from surgekit.kube.client import Kube
@@ -201,7 +201,7 @@ async def _run(given: argparse.Namespace) -> None:
 
     routes: dict[str, endpoints.Route] = {"/readyz": ready, "/metrics": answer_metrics, "/replicas": replicas}
     async with endpoints.serving_routes(given.port, routes):
-        await until_told()
+        await wait_for_signal()
     following.cancel()
 
 

@@ -19,7 +19,7 @@ import uvloop
 
 from kwok.traffic import endpoints
 from kwok.traffic.load import Generator
-from kwok.traffic.until_told import until_told
+from kwok.traffic.wait_for_signal import wait_for_signal
 from surgekit.process import logs
 
 __all__: list[str] = []
@@ -93,7 +93,7 @@ async def _run(given: argparse.Namespace) -> None:
             "/flush": flush,
         }
         async with endpoints.serving_routes(given.port, routes):
-            await until_told()
+            await wait_for_signal()
         writing.cancel()
         generator.close()
         write()
