@@ -355,3 +355,12 @@ def test_a_scheduler_that_drips_is_late(serve: Any, monkeypatch: pytest.MonkeyPa
         assert time.monotonic() < deadline_s
     text = served.ask("GET", "/metrics")[1]
     assert 'surgekit_server_connections_ended_total{port="requests",reason="late"} 1.0' in text
+
+
+def test_replicas_on_other_hosts_start_with_other_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host's name (in a cluster the pod's) orders equal nodes, so replicas do not herd."""
+    names, first = [f"node-{i:03d}" for i in range(40)], set()
+    for replica in ("extender-a", "extender-b", "extender-c", "extender-d"):
+        monkeypatch.setattr("platform.node", lambda replica=replica: replica)
+        first.add(orjson.loads(builders.extender(40).prioritize(request(pod(), names)))[0]["Host"])
+    assert len(first) > 1
