@@ -1,4 +1,4 @@
-"""How much of kube-scheduler's speed is left with the extender: `surgekit bench extender`.
+"""How fast is kube-scheduler with the extender? `surgekit bench extender`.
 
 All pods wait before the scheduler starts, so the scheduler is the bottleneck. Three arms alternate on
 one lab, round by round, in a rotating order: stock; the extender with pods that opted in; the extender
@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from experiments.arrivals import Arrivals, is_bound
@@ -21,7 +22,7 @@ from kwok import parts
 from kwok.lab import Lab
 from kwok.pods import create_pods, delete_namespace
 
-__all__ = ["run"]
+__all__ = ["Extent", "run"]
 
 ARMS = ("stock", "extender", "outside")
 # Small enough that no node fills up: the question is speed, not fit.
@@ -29,10 +30,20 @@ POD = {"cpu": "10m", "memory": "16Mi"}
 LATENCY = "surgekit_extender_prioritize_seconds"
 
 
-def run(
-    nodes: int, pods: int, rounds: int, weight: int, say: Callable[[str], None], probe: bool = False
-) -> dict[str, Any]:
-    """The figures of the bench; `say` tells how far it is."""
+@dataclass(frozen=True)
+class Extent:
+    """How much is measured, and how the extender is registered."""
+
+    nodes: int
+    pods: int
+    rounds: int
+    weight: int
+    probe: bool = False  # run the probe as well, in every arm
+
+
+def run(extent: Extent, say: Callable[[str], None]) -> dict[str, Any]:
+    """Measure all rounds and return the figures; `say` reports progress."""
+    nodes, pods, rounds = extent.nodes, extent.pods, extent.rounds
     rates: dict[str, list[float]] = {arm: [] for arm in ARMS}
     latency_s: Counter[float] = Counter()  # the histogram's buckets, all rounds together
     with Lab.temporary("bench-extender", instant_pods=True) as lab:
@@ -40,11 +51,11 @@ def run(
         say(f"{nodes} nodes")
         lab.add_nodes(nodes, cpu="32", memory="256Gi", pods=1000, timeout_s=600)
         _wait_for_leases(lab, nodes)
-        if probe:
+        if extent.probe:
             parts.start_probe(lab)
         for number in range(rounds):
             for arm in (*ARMS[number % 3 :], *ARMS[: number % 3]):
-                rate = _measure(lab, arm, f"{arm}-{number}", pods, weight, latency_s)
+                rate = _measure(lab, arm, f"{arm}-{number}", extent, latency_s)
                 rates[arm].append(rate)
                 say(f"round {number + 1}/{rounds} {arm}: {rate:.0f} pods/s")
     middle = {arm: statistics.median(values) for arm, values in rates.items()}
@@ -55,7 +66,7 @@ def run(
         "stock_pods_per_s": round(middle["stock"], 1),
         "extender_pods_per_s": round(middle["extender"], 1),
         "outside_pods_per_s": round(middle["outside"], 1),
-        # The median of each round's own ratio: what the machine did in one round, it did to both.
+        # The median of the ratios of each round: other load on the machine slows both arms of a round.
         "ratio": round(_ratio(rates, "extender"), 3),
         "outside_ratio": round(_ratio(rates, "outside"), 3),
         "prioritize_ms_p50": round(quantile(latency_s, 0.5) * 1e3, 3),
@@ -65,7 +76,7 @@ def run(
 
 
 def _wait_for_leases(lab: Lab, nodes: int) -> None:
-    """KWOK goes on for half a minute after 5,000 nodes are Ready, with a first lease for each."""
+    """Wait for each node's first lease, which KWOK creates for half a minute after 5,000 nodes are Ready."""
     path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
     deadline = time.monotonic() + 300
     while len(lab.kube.list_all(path)[0]) < nodes and time.monotonic() < deadline:
@@ -76,13 +87,15 @@ def _ratio(rates: dict[str, list[float]], arm: str) -> float:
     return statistics.median(ours / stock for ours, stock in zip(rates[arm], rates["stock"], strict=True))
 
 
-def _measure(lab: Lab, arm: str, namespace: str, pods: int, weight: int, latency_s: Counter[float]) -> float:
+def _measure(lab: Lab, arm: str, namespace: str, extent: Extent, latency_s: Counter[float]) -> float:
+    """Pods bound a second in one arm of one round; adds the extender's latencies to `latency_s`."""
+    pods = extent.pods
     labels = {} if arm == "outside" else {"surgekit.dev/placement": "enforce"}
     lab.kube.create("/api/v1/namespaces", {"metadata": {"name": namespace, "labels": labels}})
     create_pods(lab.kube, namespace, pods, **POD)
-    with _configuration(lab, arm, weight) as (config, extender):
+    with _configuration(lab, arm, extent.weight) as (config, extender):
         arrivals = Arrivals(lab.kube, namespace, bound=is_bound)
-        time.sleep(2)  # let the creation's echo in controllers and caches die down
+        time.sleep(2)  # let controllers and caches settle after the creation
         lab.start_scheduler(config)
         times = sorted(arrivals.wait("bound", pods, timeout_s=600).values())
         arrivals.close()

@@ -22,7 +22,7 @@ import yaml
 
 from kwok.errors import BinariesError
 from kwok.lab import Lab
-from kwok.nodes import node_body
+from kwok.nodes import NodeShape, node_body
 from kwok.ports import answers_ready
 from kwok.processes import Process
 from surgekit.kube.client import ApiError
@@ -141,7 +141,7 @@ def _provider_config() -> dict[str, Any]:
 def template(group: NodeGroup) -> dict[str, Any]:
     """The node that the provider copies."""
     labels = {CLASS_LABEL: group.name, PRICE_LABEL: f"{group.price_per_hour:g}"}
-    body = node_body(group.name, 0, group.capacity, group.allocatable, labels, None)
+    body = node_body(group.name, 0, NodeShape(group.capacity, group.allocatable, labels))
     body["metadata"]["annotations"] |= {_GROUP: group.name, _MAX_COUNT: str(group.max_nodes)}
     body["spec"] = {}  # copies must not share a podCIDR
     return body

@@ -158,12 +158,14 @@ class Lab:
         allocatable_cpu: str | None = None,
         labels: dict[str, str] | None = None,
     ) -> list[str]:
-        """Add emulated nodes and wait until pods can be placed on them; their names."""
-        capacity = {"cpu": cpu, "memory": memory, "pods": str(pods)}
-        allocatable = {"cpu": allocatable_cpu} if allocatable_cpu else {}
-        return nodes.add_nodes(
-            self.kube, count, capacity, prefix, timeout_s, kubelet_port, allocatable, labels or {}
+        """Add emulated nodes, wait until pods can be scheduled on them, and return their names."""
+        shape = nodes.NodeShape(
+            capacity={"cpu": cpu, "memory": memory, "pods": str(pods)},
+            allocatable={"cpu": allocatable_cpu} if allocatable_cpu else {},
+            labels=labels or {},
+            kubelet_port=kubelet_port,
         )
+        return nodes.add_nodes(self.kube, count, shape, prefix, timeout_s)
 
     def start(
         self,

@@ -22,8 +22,8 @@ from cluster_model.model import PodToPlace
 from cluster_model.node_table import NodeTable
 from cluster_model.price_list import PriceLists
 from scheduler_extender import opt_in
-from scheduler_extender.decision import decide
-from scheduler_extender.model import HIGHEST_SCORE, Decision
+from scheduler_extender.decision import Cluster, decide
+from scheduler_extender.model import HIGHEST_SCORE, Decision, PlacementRequest
 from scheduler_extender.requests import parse
 from scheduler_extender.settings import Settings
 from scheduler_extender.sources import NO_NAMESPACE, Sources
@@ -132,17 +132,9 @@ class Extender:
             concurrency=overrides.concurrency,
         )
         self.state.forget(pod.uid)
-        return decide(
-            pod,
-            args.node_names,
-            self.state.nodes,
-            self._price_lists,
-            mode,
-            overrides,
-            self.settings,
-            self.sources.age_s(now_s),
-            time.time(),
-        )
+        request = PlacementRequest(pod, args.node_names, mode, overrides)
+        cluster = Cluster(self.state.nodes, self._price_lists, self.sources.age_s(now_s))
+        return decide(request, cluster, self.settings, time.time())
 
     def tick(self) -> None:
         """Between requests: take in changes, let presumptions end, write metrics and log."""

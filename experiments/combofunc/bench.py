@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from experiments.combofunc.arms import ARMS, BASELINES, Choices
+from experiments.combofunc.arms import ARMS, BASELINES, Choices, Setup
 from experiments.combofunc.figures import compared, utilisation
 from experiments.combofunc.live_arms import NAMESPACE, LiveScaler, live_scaler
 from experiments.combofunc.live_view import LiveView
@@ -167,7 +167,9 @@ class _Bench:
         parts.start_combofunc(lab)
         lab.start_node_model(self._workload.scenario(seed))
         scalers = {
-            name: live_scaler(arm, function, self._choices.get(arm, {}).get(name), seed, lab.kube, self._view)
+            name: live_scaler(
+                Setup(arm, seed, self._choices.get(arm, {}).get(name)), function, lab.kube, self._view
+            )
             for name, function in FUNCTIONS.items()
         }
         newcomers = _Newcomers(lab.kube, self._workload, seed)

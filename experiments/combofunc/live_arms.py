@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from experiments.combofunc.arms import AS_SHIPPED_S, NO_INPLACE, RANDOM_FIT, STOCK, Choice
+from experiments.combofunc.arms import AS_SHIPPED_S, NO_INPLACE, RANDOM_FIT, STOCK, Setup
 from experiments.combofunc.baselines import Autopilot, RandomFit, Window
 from experiments.combofunc.live_view import FUNCTION, LiveView
 from experiments.combofunc.model import Create, Remove
@@ -40,10 +40,8 @@ class LiveScaler(Protocol):
         """Called every second."""
 
 
-def live_scaler(
-    arm: str, function: Function, choice: Choice | None, seed: int, kube: Kube, view: LiveView
-) -> LiveScaler:
-    draw = f"{function.name}/{seed}"
+def live_scaler(setup: Setup, function: Function, kube: Kube, view: LiveView) -> LiveScaler:
+    arm, choice, draw = setup.arm, setup.choice, setup.draw(function)
     if choice is None:
         return _ComboFunc(kube, function, {"keepWarm": f"{AS_SHIPPED_S:g}s"})
     if arm == NO_INPLACE:

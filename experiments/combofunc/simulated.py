@@ -18,6 +18,7 @@ from experiments.combofunc.arms import (
     Choice,
     Choices,
     PlannedOf,
+    Setup,
     beside,
     candidates,
     scaler,
@@ -80,13 +81,13 @@ def run(workload: Workload, extent: Extent, planned: PlannedOf, say: Say) -> dic
         }
         some = range(1, extent.varied_seeds + 1)
         found["price_weight"] = {
-            str(weight): averages(play(_jobs(OURS, workload, some, choices, weight)))
+            str(weight): averages(play(_jobs(OURS, workload, some, choices, price_weight=weight)))
             for weight in extent.price_weights
         }
         say("RQ4 is played")
         found["keep_warm_s"] = {
             str(keep_s): {
-                arm: averages(play(_jobs(arm, workload, some, choices, None, keep_s)))
+                arm: averages(play(_jobs(arm, workload, some, choices, keep_warm_s=keep_s)))
                 for arm in (OURS, NO_INPLACE)
             }
             for keep_s in extent.keep_warm_s
@@ -114,6 +115,7 @@ def _jobs(
     workload: Workload,
     seeds: Iterable[int],
     choices: Mapping[str, Choices],
+    *,
     price_weight: float | None = None,
     keep_warm_s: float | None = None,
 ) -> list[_Job]:
@@ -131,9 +133,8 @@ def _play(job: _Job, planned: PlannedOf) -> Outcome:
     choices = dict(job.choices)
 
     def of(name: str) -> Scaler:
-        chosen = choices.get(name)
-        weights = job.price_weight, job.keep_warm_s
-        return scaler(job.arm, FUNCTIONS[name], job.seed, chosen, planned, *weights)
+        setup = Setup(job.arm, job.seed, choices.get(name), job.price_weight, job.keep_warm_s)
+        return scaler(setup, FUNCTIONS[name], planned)
 
     return simulate(job.workload, job.seed, of)
 

@@ -21,7 +21,7 @@ from hpa_replacement.decision.model import Sample, State
 from hpa_replacement.decision.policy import AtEnd, Budget, Policy, Search, Thresholds
 from hpa_replacement.search import Variant
 
-__all__ = ["Outcome", "dynamic_clients", "foreknowing", "hpa", "kneescale", "openfaas", "run"]
+__all__ = ["Function", "Outcome", "dynamic_clients", "foreknowing", "hpa", "kneescale", "openfaas", "run"]
 
 INTERVAL_S = 30.0
 # The rules for the budget were chosen on seeds below 100: figures come from others.
@@ -51,29 +51,31 @@ class Measured:
 Scaler = Callable[[Measured], int]
 
 
+@dataclass(frozen=True)
+class Function:
+    """The modelled function and its cluster."""
+
+    capacity: int  # most replicas
+    noise: float = 0.03  # relative standard deviation of a measured score
+    mu: float = 1.0  # requests a second that one replica serves
+
+
 def _measure(
-    replicas: int,
-    clients: int,
-    capacity: int,
-    now_s: float,
-    noise: float,
-    mu: float,
-    rng: np.random.Generator,
+    function: Function, replicas: int, clients: int, now_s: float, rng: np.random.Generator
 ) -> Measured:
     busy = clients / (clients + replicas - 1)
     # Score goes with the square of throughput: half its noise.
-    offered = mu * replicas * busy * max(1 + noise / 2 * rng.standard_normal(), 0.1)
+    offered = function.mu * replicas * busy * max(1 + function.noise / 2 * rng.standard_normal(), 0.1)
     latency_s = clients / offered
     lost = math.exp(-TIMEOUT_S / latency_s)
     errors = min(rng.poisson(offered * lost * INTERVAL_S) / INTERVAL_S, offered * 0.99)
-    return Measured(replicas, offered - errors, latency_s, errors, busy, capacity, now_s)
+    return Measured(replicas, offered - errors, latency_s, errors, busy, function.capacity, now_s)
 
 
 def run(
-    scaler: Scaler, clients: Sequence[int], capacity: int, budget: float, seed: int,
-    noise: float = 0.03, mu: float = 1.0, first: int = 1,
-) -> Outcome:  # fmt: skip
-    """Budget spent means stopped, for everybody (section II-B)."""
+    scaler: Scaler, clients: Sequence[int], function: Function, budget: float, seed: int, *, first: int = 1
+) -> Outcome:
+    """Play one client count an interval; every scaler stops once the budget is spent (section II-B)."""
     rng = np.random.default_rng(seed)
     replicas, used, score, history = first, 0.0, 0.0, []
     for i, n in enumerate(clients):
@@ -83,7 +85,7 @@ def run(
         if not replicas:
             break
         used += replicas
-        seen = _measure(replicas, n, capacity, (i + 1) * INTERVAL_S, noise, mu, rng)
+        seen = _measure(function, replicas, n, (i + 1) * INTERVAL_S, rng)
         score += seen.throughput_per_s / seen.latency_s
         replicas = scaler(seen)
     return Outcome(score, used, tuple(history))
@@ -177,7 +179,7 @@ def main() -> None:
             ways["openfaas"] = (openfaas(), 10)
             ways["foreknowing"] = (foreknowing(clients, budget, capacity), 1)
             for way, (scaler, first) in ways.items():
-                outcome = run(scaler, clients, capacity, budget, seed, first=first)
+                outcome = run(scaler, clients, Function(capacity), budget, seed, first=first)
                 scores.setdefault(way, []).append(outcome)
         ours = np.mean([o.score for o in scores["best"]])
         for way, outcomes in scores.items():

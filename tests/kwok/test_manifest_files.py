@@ -130,7 +130,7 @@ PARTS = {
     "expander": ("expander", "cluster_autoscaler_hook/expander"),
     "nodes": ("karpenter", "cluster_autoscaler_hook/karpenter"),
     "kneescale": ("kneescale", "hpa_replacement"),
-    "combofunc": ("combofunc", "scheduler_extender/combofunc"),
+    "combofunc": ("combofunc", "combofunc"),
     "adapter": ("adapter", "hpa_replacement/adapter"),
 }
 MONITORING = MANIFESTS / "overlays" / "monitoring"
