@@ -150,7 +150,7 @@ class Controller:
                 sleep_s = 0.05
                 continue
             try:
-                if changed or self._balancer.is_new():
+                if changed or self._balancer.is_restarted():
                     self._changed.clear()
                     self._tell()
                 self._look_at_quotas()
@@ -169,7 +169,7 @@ class Controller:
     def _tell(self) -> None:
         with self._lock:
             functions, unknown = self._endpoints.functions(), self._endpoints.unknown()
-        self._balancer.tell(functions)
+        self._balancer.sync(functions)
         self.metrics.unknown.clear()
         for function, count in unknown.items():
             self.metrics.unknown.labels(function.namespace, function.name).set(count)

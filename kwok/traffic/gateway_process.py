@@ -114,7 +114,7 @@ class GatewayProcess:
             self._metrics.without_slot.labels(backend).set(len(slots.without))
             if slots.without:
                 log.error("the gateway has too few slots", function=backend, pods=len(slots.without))
-        for line in refusals(await asyncio.to_thread(self._haproxy.tell, commands)):
+        for line in refusals(await asyncio.to_thread(self._haproxy.run, commands)):
             log.error("haproxy refuses", answer=line)
 
     async def count_in_flight(self) -> None:
