@@ -35,6 +35,8 @@ _JUDGES_HALF_LIFE_CONTAINERS = 5.0
 SAMPLES_KEPT = 64  # one after the other 12 would do (2^-8); a burst has its mean only as a whole
 # Scatter assumed for a single sample.
 _ASSUMED_VARIATION = 0.5
+# Samples 1,000 half-lives old. Below this, products of weights and values underflow to 0.
+_LEAST_WEIGHT = 1e-300
 # Two half-lives: after that an estimate depends mostly on the peers.
 _STALE_BELOW = 0.25
 
@@ -89,7 +91,7 @@ def estimate_tau(
 def recent_mean_s(samples: Sequence[Sample], settings: Settings, now_s: float) -> float | None:
     """The robust mean without the prior, or None without samples."""
     weighted = _weigh(samples, settings, now_s)
-    if not any(w for _, w in weighted):
+    if sum(w for _, w in weighted) < _LEAST_WEIGHT:
         return None
     judges = _weigh(samples, settings, now_s, _JUDGES_HALF_LIFE_CONTAINERS)
     return _mean(_clip(weighted, judges, settings.outlier_factor))
@@ -98,7 +100,7 @@ def recent_mean_s(samples: Sequence[Sample], settings: Settings, now_s: float) -
 def _estimate(samples: Sequence[Sample], prior: Prior, settings: Settings, now_s: float) -> Tau:
     weighted = _weigh(samples, settings, now_s)
     total = sum(w for _, w in weighted)
-    if not total:
+    if total < _LEAST_WEIGHT:
         return Tau(prior.tau_s, prior.rel_error, Reason.STALE if samples else prior.reason)
     judges = _weigh(samples, settings, now_s, _JUDGES_HALF_LIFE_CONTAINERS)
     judges.append((prior.tau_s, settings.prior_samples))
