@@ -1,7 +1,7 @@
-"""surgekit's own parts as processes of a lab, each under its own service account, TLS as shipped.
+"""Run surgekit's own parts as processes of a lab, each under its own service account, with TLS as shipped.
 
-What the manifests would install is installed from the manifests; only what would run in pods (KWOK's
-pods run nothing) runs here as processes instead.
+Objects come from the manifests. Only programs that would run in pods run as processes: KWOK's pods run
+nothing.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ __all__ = [
 NAMESPACE = "surgekit-system"
 PLACEMENT = "surgekit.dev/placement"
 HAPROXY = "balancer-haproxy"
-# The extender's in the scheduler's configuration; scheduler_extender/README.md says why.
+# The extender's weight in the scheduler's configuration; docs/decisions/extender-details.md says why 30.
 WEIGHT = 30
 SCHEDULER_CLIENT, LAB_CLIENT = "kube-scheduler", "surgekit-lab"
 _IN_PODS = {"Deployment", "Job", "CronJob", "PodDisruptionBudget", "Service", "NetworkPolicy"}
 
 
 def install(lab: Lab) -> None:
-    """CRDs, RBAC and the opt-in policy, as the manifests have them; once the policy is in force."""
+    """Apply CRDs, RBAC and the opt-in policy from the manifests, and wait until the policy is in force."""
     apply_manifests(lab, MANIFESTS / "base", MANIFESTS / "base" / "opt-in")
     wait_for_account(lab.kube, "default")
     asking = pod("asking", "1m", "1Mi", labels={PLACEMENT: "enforce"})
@@ -65,7 +65,7 @@ def install(lab: Lab) -> None:
 
 
 def apply_manifests(lab: Lab, *directories: Path) -> None:
-    """What kustomize makes of `directories`, without what would run in pods."""
+    """Apply the kustomize output of `directories`, without objects that need running pods."""
     rendered = [lab.kubectl("kustomize", directory) for directory in directories]
     documents = [d for text in rendered for d in yaml.safe_load_all(text)]
     kept = [d for d in documents if d["kind"] not in _IN_PODS]
@@ -148,7 +148,7 @@ def start_extender(
 
 
 def find_extender(lab: Lab, name: str = "extender") -> ExtenderPart | None:
-    """The extender that was started in this lab, by whatever process."""
+    """The extender of this lab, whichever process started it; None if there is none."""
     try:
         facts = json.loads(_record(lab, name).read_text())
     except FileNotFoundError:
@@ -173,7 +173,7 @@ def start_kneescale(lab: Lab, settings: Mapping[str, Any], name: str = "kneescal
 
 
 def install_combofunc(lab: Lab) -> None:
-    """Beside `install`, which has the CRD NodeSpeed."""
+    """Call `install` too, which has the CRD NodeSpeed."""
     apply_manifests(lab, MANIFESTS / "combofunc")
 
 

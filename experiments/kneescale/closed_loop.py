@@ -1,8 +1,8 @@
-"""A function under closed-loop clients, interval by interval: what each way of scaling makes of a budget.
+"""A model of a function under closed-loop clients: what each way of scaling achieves with a budget.
 
 N clients, r pods chosen at random, one request at a time in each: throughput mu r N / (N + r - 1) and, by
-Little's law, latency N / throughput. What waits longer than the gateway
-allows (exponential tail) is an error.
+Little's law, latency N / throughput. Requests that wait longer than the
+gateway allows (exponential tail) are errors.
 
 Figures of the README: python -m experiments.kneescale.closed_loop [runs]
 """
@@ -24,7 +24,7 @@ from hpa_replacement.search import Variant
 __all__ = ["Function", "Outcome", "dynamic_clients", "foreknowing", "hpa", "kneescale", "openfaas", "run"]
 
 INTERVAL_S = 30.0
-# The rules for the budget were chosen on seeds below 100: figures come from others.
+# The budget rules were tuned on seeds below 100; figures come from other seeds.
 FIRST_SEED = 5000
 TIMEOUT_S = 20.0
 
@@ -114,14 +114,14 @@ def kneescale(variant: Variant, capacity: int, budget: float, intervals: int) ->
 
 
 def hpa(target: float, window: int = 20) -> Scaler:
-    """Eq. (3) twice an interval, 10 % tolerance, at most doubling or four more at a time; down to the
-    highest of the last `window` recommendations (5 minutes by default, 1 is none)."""
+    """Eq. (3) twice an interval, with 10 % tolerance, at most doubling or four more at a time. Scales down
+    to the highest of the last `window` recommendations (5 minutes by default; 1 disables it)."""
     wanted: list[int] = []
 
     def scaler(m: Measured) -> int:
         replicas = m.replicas
         for _ in range(2):
-            ratio = m.utilisation / target  # metrics are of the interval that ended
+            ratio = m.utilisation / target  # metrics of the interval that just ended
             desired = m.replicas if abs(ratio - 1) <= 0.1 else math.ceil(m.replicas * ratio)
             desired = min(desired, max(replicas * 2, replicas + 4), m.capacity)
             wanted.append(desired)
@@ -132,7 +132,7 @@ def hpa(target: float, window: int = 20) -> Scaler:
 
 
 def foreknowing(clients: Sequence[int], budget: float, capacity: int) -> Scaler:
-    """Knows all loads to come: replicas in proportion, rounded down, to the end. A yardstick."""
+    """Knows all future loads: replicas in proportion, rounded down, to the end. A yardstick."""
     each = budget / sum(clients)
 
     def scaler(m: Measured) -> int:
@@ -143,7 +143,7 @@ def foreknowing(clients: Sequence[int], budget: float, capacity: int) -> Scaler:
 
 
 def openfaas() -> Scaler:
-    """More than 5 invocations/s: a fifth of the maximum more, never under 10 (section IV-C)."""
+    """Above 5 invocations/s: a fifth of the maximum more, never under 10 (section IV-C)."""
 
     def scaler(m: Measured) -> int:
         if m.throughput_per_s > 5:
@@ -154,7 +154,7 @@ def openfaas() -> Scaler:
 
 
 def dynamic_clients(intervals: int, seed: int) -> list[int]:
-    """A day's wave with bursts on it, 1 to 30 clients; each level lasts two intervals at least."""
+    """A daily wave with bursts, 1 to 30 clients; each level lasts at least two intervals."""
     rng = np.random.default_rng(seed)
     t = np.arange(intervals)
     wave = 12 + 8 * np.sin(t / 35 + rng.uniform(0, 6)) + 5 * np.sin(t / 11 + rng.uniform(0, 6))

@@ -1,8 +1,8 @@
-"""The load generator as a process of the lab: `python -m kwok.traffic.load_process`.
+"""Run the load generator as a process of the lab: `python -m kwok.traffic.load_process`.
 
-Told what to send over the host's loopback: POST /clients {"target", "clients"} sets a closed loop,
-POST /replay {"target", "offsets_s"} adds an open loop's requests. GET /counters is what was seen so far;
-each request is in the file of records (`kwok.traffic.load_records`).
+Control it over the host's loopback: POST /clients {"target", "clients"} sets a closed loop, POST /replay
+{"target", "offsets_s"} adds the requests of an open loop, GET /counters returns the counters. Each request
+is in the file of records (`kwok.traffic.load_records`).
 """
 
 from __future__ import annotations
