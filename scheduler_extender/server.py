@@ -131,7 +131,7 @@ def _flask(application: Application) -> flask.Flask:
 
 
 def _body() -> bytes:
-    """What gunicorn cannot read (a chunk without end, say) is the sender's fault."""
+    """The request body. A body that gunicorn cannot read (an endless chunk, say) is answered with 400."""
     try:
         return flask.request.get_data()
     except (ParseException, OSError) as error:

@@ -36,7 +36,7 @@ class Scaler(Protocol):
 
     @property
     def samples(self) -> Sequence[int]:
-        """Of each search that ended."""
+        """The number of samples of each finished search."""
 
     def wanted(self, ticks: Sequence[Sample], replicas: int) -> int:
         """From all that was seen, the newest last, and the replicas wanted so far."""

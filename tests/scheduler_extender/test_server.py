@@ -16,6 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from experiments.extender import LATENCY
+from experiments.histogram import read_buckets
 from scheduler_extender import fast_lane
 from scheduler_extender.server import Application
 from surgekit.process.connections import Limits
@@ -364,3 +366,13 @@ def test_replicas_on_other_hosts_start_with_other_nodes(monkeypatch: pytest.Monk
         monkeypatch.setattr("platform.node", lambda replica=replica: replica)
         first.add(orjson.loads(builders.extender(40).prioritize(request(pod(), names)))[0]["Host"])
     assert len(first) > 1
+
+
+def test_the_latency_histogram_counts_every_answer(serve: Any) -> None:
+    """`surgekit bench extender` reads its latencies from there."""
+    served = serve()
+    for number in range(3):
+        served.ask("POST", "/prioritize", request(pod(uid=str(number)), NAMES))
+    text = served.ask("GET", "/metrics")[1]
+    assert "surgekit_extender_prioritize_seconds_count 3.0" in text
+    assert read_buckets(text, LATENCY)[float("inf")] == 3
