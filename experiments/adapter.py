@@ -1,6 +1,6 @@
-"""How long a metric GET takes with many policies, asked as kube-apiserver asks and through kube-apiserver.
+"""How long does a metric GET take with many policies, directly and through kube-apiserver?
 
-Meanwhile targets are written anew, each once in 30 s, as the controller would.
+Meanwhile each target is rewritten every 30 s, as the controller would do.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def run(policies: int, namespaces: int, requests: int, say: Callable[[str], None
 
 
 def _start(lab: Lab) -> tuple[Path, int]:
-    """The adapter as a process under its own account, registered through an ExternalName Service."""
+    """Start the adapter under its own account, registered through an ExternalName Service."""
     parts.apply_manifests(lab, parts.MANIFESTS / "adapter")
     service = {
         "metadata": {"name": _ADAPTER},
@@ -154,7 +154,7 @@ def _measure(
         lab.kube.get(path, labelSelector=selector)
 
     found = {
-        # Reviews of who may read are not remembered yet.
+        # Access reviews are not cached yet.
         "direct_first": _summary(_times_ms(direct, names, len(names))),
         "direct": _summary(_times_ms(direct, names, requests)),
         "direct_every_15_ms": _summary(_times_ms(direct, names, requests // 5, 0.015)),

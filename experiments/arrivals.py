@@ -1,4 +1,4 @@
-"""When things happened in a lab, by the arrival of their watch events (API timestamps have whole seconds)."""
+"""Measure when things happen in a lab, by the arrival of watch events (API timestamps have whole seconds)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_ready(pod: Json) -> bool:
 
 
 class Arrivals:
-    """The first moment each pod of a namespace was seen to satisfy each of several questions."""
+    """The first time at which each pod of a namespace satisfied each of several conditions."""
 
     def __init__(self, kube: Kube, namespace: str, **questions: Callable[[Json], bool]) -> None:
         self._questions = questions
@@ -49,7 +49,7 @@ class Arrivals:
                 self.seen[question][name] = arrival_s
 
     def wait(self, question: str, count: int, timeout_s: float) -> dict[str, float]:
-        """The arrivals, once there are `count` of them."""
+        """Wait for `count` arrivals and return them."""
         deadline_s = time.monotonic() + timeout_s
         while len(self.seen[question]) < count:
             if time.monotonic() > deadline_s:

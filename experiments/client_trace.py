@@ -1,13 +1,13 @@
-"""How many clients there are over time: the dynamic load of KneeScale IV-E, from the Azure trace of 2019.
+"""Numbers of clients over time: the dynamic load of KneeScale IV-E, from the Azure trace of 2019.
 
 The paper samples two days of the trace every 20 minutes, 144 points for about two hours, and scales
 them to at most 30 clients; it prints neither the functions nor how long a point lasts. The sample at
 hand has eight hours of one day: every fourth minute of it, 120 points, each held for a minute, is the
 same two hours. So the load changes as often as the paper's; a night is not in it.
 
-One function of the trace for each of ours, by a rule fixed before any policy ran (`eligible`), then by
-lot. Where the paper's points reach 0 is not known; here one client stays, since without any there is
-neither latency nor score.
+Each of our functions gets one function of the trace: eligible by a rule fixed before any policy ran
+(`eligible`), then drawn at random. The paper does not say where its points reach 0. Here one client stays,
+because without clients there is neither latency nor score.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Invocations:
 
 @dataclass(frozen=True)
 class ClientTrace:
-    """So many clients, a step after another; after the last step it stays there."""
+    """Numbers of clients, one step after another; the last step stays."""
 
     function: str  # of the trace
     step_s: float
@@ -61,7 +61,7 @@ class ClientTrace:
 
 
 def client_traces(names: Sequence[str], data: Path | None = None) -> dict[str, ClientTrace]:
-    """One for each name, in order; from a sample of the trace in `data`, or the extract that comes along."""
+    """One trace for each name, in order, from a sample in `data` or from the extract in this repository."""
     series = read(EXTRACT) if data is None else chosen(read(data / "invocations.csv", MINUTES_A_POINT))
     if len(series) < len(names):
         raise TrafficError(f"{data or EXTRACT}: {len(series)} functions are eligible, {len(names)} wanted")
@@ -69,26 +69,26 @@ def client_traces(names: Sequence[str], data: Path | None = None) -> dict[str, C
 
 
 def eligible(series: Invocations) -> bool:
-    """A load that comes and goes, seen at a resolution that 30 clients can show."""
+    """A load that varies, at a resolution that 30 clients can show."""
     counts = series.counts
     mean = statistics.fmean(counts)
     return (
-        series.trigger != "timer"  # clockwork
-        and max(counts) >= 10  # fewer levels would be steps of more than three clients
+        series.trigger != "timer"  # not periodic
+        and max(counts) >= 10  # fewer levels would mean steps of more than three clients
         and sum(count > 0 for count in counts) >= len(counts) / 4  # not asleep most of the time
         and statistics.pstdev(counts) >= 0.1 * mean  # not constant
-        and mean >= max(counts) / 10  # three clients on average at least: more than a few spikes
+        and mean >= max(counts) / 10  # at least three clients on average, not only a few spikes
     )
 
 
 def chosen(trace: Sequence[Invocations], count: int = 5) -> list[Invocations]:
-    """`count` of the eligible functions by lot, or all when there are fewer."""
+    """`count` random eligible functions, or all if there are fewer."""
     candidates = sorted(filter(eligible, trace), key=lambda series: series.function)
     return random.Random(SEED).sample(candidates, min(count, len(candidates)))
 
 
 def read(path: Path, every: int = 1) -> list[Invocations]:
-    """A file in the format of the public dataset, every so many minutes of it."""
+    """Read a file in the public dataset's format, every so many minutes."""
     try:
         with path.open(newline="") as file:
             rows = list(csv.DictReader(file))
@@ -107,7 +107,7 @@ def read(path: Path, every: int = 1) -> list[Invocations]:
 
 
 def write(path: Path, series: Sequence[Invocations]) -> None:
-    """The extract that comes along: `write(EXTRACT, chosen(read(sample, MINUTES_A_POINT)))`."""
+    """Write the extract of this repository: `write(EXTRACT, chosen(read(sample, MINUTES_A_POINT)))`."""
     with path.open("w", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(["HashFunction", "Trigger", *range(len(series[0].counts))])

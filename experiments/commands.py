@@ -37,11 +37,11 @@ def extender(
     json_file: JsonFile = None,
 ) -> None:
     """How much of kube-scheduler's speed is left with the extender."""
-    from experiments.extender import run
+    from experiments.extender import Extent, run
 
     if quick:
         pods, rounds = pods // 2, min(rounds, 2)
-    show(run(nodes, pods, rounds, weight, progress(), probe), json_file)
+    show(run(Extent(nodes, pods, rounds, weight, probe), progress()), json_file)
 
 
 @app.command()

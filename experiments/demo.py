@@ -47,7 +47,8 @@ def demo(
                 f"{arm}: {warm_up_s:.0f} s of background, then {workload.replicas} pods at once"
             ):
                 keep = weight is not None
-                result = bench_placement.play(lab, nodes, workload, weight, seed, wandering=True, keep=keep)
+                trial = bench_placement.Trial(workload, seed)
+                result = bench_placement.play(lab, nodes, trial, weight, keep=keep)
             played[arm] = asdict(result)
             console.print(f"[bold]{plots.LABELS[arm]}[/bold]: all Ready after {result.seconds:.1f} s")
         explained = _one_explanation(lab)
@@ -61,7 +62,7 @@ def demo(
 
 
 def _one_explanation(lab: Lab) -> dict[str, Any] | None:
-    """What the extender says of the last pod it scored."""
+    """The extender's explanation of the last pod it scored."""
     part = parts.find_extender(lab)
     pods, _ = lab.kube.list_all(f"/api/v1/namespaces/{SURGE}/pods")
     for pod in reversed(pods):

@@ -12,7 +12,7 @@ LABELS = {"stock": "stock kube-scheduler", "extender": "the same with surgekit's
 
 
 def placement_plot(played: dict[str, Any], file: Path) -> None:
-    """One round: pods Ready over time, and where they went on nodes from fast to slow."""
+    """One round: pods Ready over time, and their nodes from fast to slow."""
     from matplotlib.figure import Figure  # noqa: PLC0415  # a second of import, that --help should not wait for
 
     figure = Figure(figsize=(11, 4.2))  # without pyplot: a file needs no screen

@@ -1,1 +1,1 @@
-"""Shares a function's requests among its containers of several sizes (ComboFunc, section 5.1)."""
+"""Distribute requests to containers of several sizes in proportion to size (ComboFunc, section 5.1)."""

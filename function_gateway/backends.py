@@ -1,8 +1,8 @@
-"""What HAProxy should be told so that each pod gets what it can take. Pure.
+"""Compute the HAProxy commands that give each pod as many requests as it takes. Pure.
 
-A function has a backend, a pod one of its slots (`server` lines that are there from the start). A slot's
-`maxconn` is the pod's concurrency and its weight goes with it, so that pods of several sizes fill up at
-the same rate (section 5.1: traffic is shared by capacity).
+A function has a backend, and each of its pods has one slot of that backend (a `server` line that exists
+from the start). A slot's `maxconn` is the pod's concurrency. Its weight is in proportion, so that pods of
+several sizes fill up at the same rate (section 5.1: traffic is shared by capacity).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from surgekit.haproxy.runtime import ServerState
 from surgekit.haproxy.slots import Slots
 
-__all__ = ["Pod", "Server", "difference", "known", "slot_name", "wanted", "weights"]
+__all__ = ["Pod", "Server", "desired", "difference", "read_back", "slot_name", "weights"]
 
-_MOST_WEIGHT = 256  # HAProxy's
+_MOST_WEIGHT = 256  # the most that HAProxy accepts
 
 
 @dataclass(frozen=True)
 class Pod:
-    """A pod that takes requests, `concurrency` at once."""
+    """A pod that takes `concurrency` requests at once."""
 
     address: str
     port: int
@@ -28,13 +28,13 @@ class Pod:
 
     @property
     def name(self) -> str:
-        """Of its slot: to HAProxy a pod is where it answers."""
+        """The owner name of its slot: HAProxy identifies a pod by its address."""
         return f"{self.address}:{self.port}"
 
 
 @dataclass(frozen=True)
 class Server:
-    """A slot that a pod has."""
+    """The settings of a slot that belongs to a pod."""
 
     address: str
     port: int
@@ -43,16 +43,17 @@ class Server:
 
 
 def weights(concurrency: Sequence[int]) -> list[int]:
-    """In proportion to concurrency: equal to it while none has more than 256, so that a resize changes one
-    weight only; else 256 for the largest and the others' share of that, rounded, at least 1."""
+    """Weights in proportion to concurrency. While no pod has more than 256, the weight is the concurrency,
+    so that a resize changes one weight only. Otherwise the largest pod gets 256 and the others a rounded
+    share of that, at least 1."""
     most = max(concurrency, default=1)
     if most <= _MOST_WEIGHT:
         return list(concurrency)
     return [max(1, round(_MOST_WEIGHT * q / most)) for q in concurrency]
 
 
-def wanted(slots: Slots, pods: Iterable[Pod]) -> dict[int, Server]:
-    """The slots as they should be; `slots` learns whose they are. Those past the slots get nothing."""
+def desired(slots: Slots, pods: Iterable[Pod]) -> dict[int, Server]:
+    """The desired settings of each slot. Updates the owners in `slots`; pods without a slot are left out."""
     by_name = {pod.name: pod for pod in pods}
     slots.update(by_name)
     placed = [(number, by_name[name]) for name, number in slots.taken.items()]
@@ -63,32 +64,32 @@ def wanted(slots: Slots, pods: Iterable[Pod]) -> dict[int, Server]:
     }
 
 
-def known(count: int, servers: Iterable[ServerState]) -> tuple[Slots, dict[int, Server]]:
-    """What a HAProxy that runs already was told, by whoever drove it before.
+def read_back(count: int, servers: Iterable[ServerState]) -> tuple[Slots, dict[int, Server]]:
+    """Read back the slots and settings of a running HAProxy, after a restart of the balancer.
 
-    Its maxconn is not read back: 0 is what nobody wants, so it is told again.
+    HAProxy does not report maxconn. It is set to 0 here, which no pod has, so that it is sent again.
     """
-    taken, left, told = {}, {}, {}
+    taken, left, sent = {}, {}, {}
     for server in servers:
         number, name = int(server.name.removeprefix("s")), Pod(server.address, server.port, 0).name
         if server.weight:
             taken[number] = name
-            told[number] = Server(server.address, server.port, server.weight, 0)
+            sent[number] = Server(server.address, server.port, server.weight, 0)
         else:
             left[number] = name
-    return Slots(count, taken, left), told
+    return Slots(count, taken, left), sent
 
 
-def difference(backend: str, told: Mapping[int, Server], now: Mapping[int, Server]) -> list[str]:
-    """The commands that lead from what HAProxy was told to what it should know now.
+def difference(backend: str, sent: Mapping[int, Server], now: Mapping[int, Server]) -> list[str]:
+    """The commands that change HAProxy from the `sent` settings to the settings in `now`.
 
-    A slot that is left has weight 0: it gets no more requests, those it has go on. (Maintenance would do
-    that, too. But HAProxy 3.0 refuses what a backend has queued when its last server goes there, and a server
-    of 2.6 that comes out of it takes from the queue without counting: twice its maxconn was seen.)
+    A slot without a pod gets weight 0: it takes no new requests and finishes the ones it has. Maintenance
+    mode is not used: HAProxy 3.0 refuses queued requests when the last server of a backend enters it, and
+    in 2.6 a server that leaves it takes from the queue without counting (twice its maxconn was seen).
     """
     opened, changed, left = [], [], []
     for number, server in sorted(now.items()):
-        name, before = f"{backend}/{slot_name(number)}", told.get(number)
+        name, before = f"{backend}/{slot_name(number)}", sent.get(number)
         if before is None:
             opened += _opened(name, server)
         elif (before.address, before.port) != (server.address, server.port):
@@ -98,13 +99,14 @@ def difference(backend: str, told: Mapping[int, Server], now: Mapping[int, Serve
                 changed.append(f"set maxconn server {name} {server.maxconn}")
             if before.weight != server.weight:
                 changed.append(f"set server {name} weight {server.weight}")
-    for number in sorted(told.keys() - now.keys()):
+    for number in sorted(sent.keys() - now.keys()):
         left.append(f"set server {backend}/{slot_name(number)} weight 0")
     return opened + changed + left
 
 
 def _opened(name: str, server: Server) -> list[str]:
-    """A slot for another pod. Its weight does not make it take from the queue; maxconn said again does."""
+    """Give a slot to a pod. A changed weight does not make it take from the queue; setting maxconn again
+    does."""
     return [
         f"set server {name} addr {server.address} port {server.port}",
         f"set maxconn server {name} {server.maxconn}",

@@ -1,7 +1,7 @@
-"""What HAProxy is started with: nothing in it depends on functions or pods, so it is never reloaded.
+"""Write HAProxy's configuration. It does not depend on functions or pods, so HAProxy is never reloaded.
 
-A reload would start a second HAProxy beside the first, each with a `maxconn` of its own. Backends and their
-slots are declared once; which function has which backend is in a map, which changes while HAProxy runs.
+A reload starts a second HAProxy beside the first, each with its own `maxconn`. Backends and their slots are
+declared once. A map assigns backends to functions, and changes while HAProxy runs.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from function_gateway.backends import slot_name
 from function_gateway.settings import Settings
 from surgekit.haproxy.runtime import WAIT_FOR_SERVER
 
-__all__ = ["NAMESPACES", "TOLD", "backend_name", "configuration", "write"]
+__all__ = ["NAMESPACES", "SYNCED", "backend_name", "configuration", "write"]
 
-NAMESPACES = "namespaces"  # the table of requests under way (conn_cur) and refused (gpc0) by namespace
-TOLD = "told"  # a backend whose server gets a weight once all functions were told
-_PLACEHOLDER = "192.0.2.1:80"  # the address of a slot no pod had yet (RFC 5737); never dialled
+NAMESPACES = "namespaces"  # stick table: requests under way (conn_cur) and refused (gpc0), by namespace
+SYNCED = "synced"  # a backend whose server gets a weight after the first sync; requests wait for it
+_PLACEHOLDER = "192.0.2.1:80"  # the address of a slot without a pod (RFC 5737); never dialled
 
 
 def backend_name(number: int) -> str:
@@ -23,10 +23,9 @@ def backend_name(number: int) -> str:
 
 def configuration(settings: Settings) -> str:
     timeout_ms = round(settings.gateway_timeout_s * 1000)
-    namespace = f" namespace {settings.network_namespace}" if settings.network_namespace else ""
     lines = [
         "global",
-        # With more threads, two may give the last place of a pod away at the same time.
+        # With more threads, two may fill the last place of a pod at the same time.
         "    nbthread 1",
         f"    maxconn {settings.max_connections}",
         f"    stats socket {settings.control} mode 600 level admin",
@@ -34,34 +33,34 @@ def configuration(settings: Settings) -> str:
         f"    lua-load {settings.directory / WAIT_FOR_SERVER.name}",
         "defaults",
         "    mode http",
-        "    option abortonclose",  # who leaves the queue is not served
+        "    option abortonclose",  # drop queued requests whose client left
         "    option forwardfor",
         "    timeout client 60s",
-        "    timeout http-request 10s",  # the whole head of a request, from its first byte or the connection
+        "    timeout http-request 10s",  # for the whole head of a request
         "    timeout http-keep-alive 1m",
         "    timeout connect 3s",
         f"    timeout queue {timeout_ms}ms",
         f"    timeout server {timeout_ms}ms",
-        # A pod that does not take the connection has not seen the request: another may.
+        # A pod that refuses the connection has not seen the request, so another pod may get it.
         "    retries 2",
         "    retry-on conn-failure",
         "    option redispatch 1",
-        # The least loaded for its size. A full one is passed over; when all are full, a request waits in the
-        # backend's queue, and whichever pod has a place first gets it.
+        # Pick the pod with the fewest requests for its weight; skip full pods. When all are full, the request
+        # waits in the backend's queue, and the first pod with a free place takes it.
         "    balance leastconn",
         "frontend functions",
         f"    bind {settings.listen}",
         "    tcp-request connection track-sc0 src table clients",
         f"    tcp-request connection reject if {{ sc_conn_cur(0) gt {settings.connections_per_client} }}",
         "    option dontlognull",
-        "    option dontlog-normal",  # only what failed
+        "    option dontlog-normal",  # log failures only
         "    log stdout format raw local0 info",
         '    log-format "failed: %[var(txn.function)] %ST %ts after %Tt ms, %Tw of them in the queue, at %s"',
         "    http-request set-var(txn.function) req.hdr(host),field(1,:),lower,field(1,.,2)",
-        f"    http-request lua.wait_for_server {TOLD} {timeout_ms} if {{ nbsrv({TOLD}) lt 1 }}",
+        f"    http-request lua.wait_for_server {SYNCED} {timeout_ms} if {{ nbsrv({SYNCED}) lt 1 }}",
         f"    http-request set-var(txn.backend) var(txn.function),map({settings.map_file})",
         "    http-request deny deny_status 404 unless { var(txn.backend) -m found }",
-        # Known functions only, so that nobody fills the table with names.
+        # Known functions only, so that clients cannot fill the table with names.
         "    http-request set-var(txn.namespace) var(txn.function),field(2,.)",
         f"    http-request track-sc1 var(txn.namespace) table {NAMESPACES}",
         f"    acl over_quota sc_conn_cur(1) gt {settings.connections_per_namespace}",
@@ -74,17 +73,18 @@ def configuration(settings: Settings) -> str:
         "    stick-table type ipv6 size 100k expire 2m store conn_cur",
         f"backend {NAMESPACES}",
         "    stick-table type string len 64 size 10k expire 1h store conn_cur,gpc0",
-        f"backend {TOLD}",
-        f"    server {TOLD} {_PLACEHOLDER} weight 0",
+        f"backend {SYNCED}",
+        f"    server {SYNCED} {_PLACEHOLDER} weight 0",
     ]
     for number in range(settings.functions):
         backend = backend_name(number)
         lines += [
             f"backend {backend}",
             f"    http-request lua.wait_for_server {backend} {timeout_ms} if {{ nbsrv lt 1 }}",
-            # Not by `server-template`: of its servers only the first is in the namespace (HAProxy 2.6.12).
+            # One line a slot, and no `server-template`: a test lab adds a network namespace to each line,
+            # and HAProxy 2.6.12 applies that option of a template to its first server only.
             *(
-                f"    server {slot_name(slot)} {_PLACEHOLDER} weight 0 maxconn 1{namespace}"
+                f"    server {slot_name(slot)} {_PLACEHOLDER} weight 0 maxconn 1"
                 for slot in range(settings.slots)
             ),
         ]
@@ -92,7 +92,7 @@ def configuration(settings: Settings) -> str:
 
 
 def write(settings: Settings) -> None:
-    """Everything HAProxy needs to start: `haproxy -f DIRECTORY/haproxy.cfg`."""
+    """Write all files that `haproxy -f DIRECTORY/haproxy.cfg` needs."""
     settings.directory.mkdir(parents=True, exist_ok=True)
     (settings.directory / WAIT_FOR_SERVER.name).write_text(WAIT_FOR_SERVER.read_text())
     settings.map_file.write_text("")

@@ -134,7 +134,7 @@ class Controller(controller.Controller):
         if not all(watch.synced.is_set() for watch in self._watches.values()):
             return 0.05
         try:
-            if changed or self._balancer.is_new():
+            if changed or self._balancer.is_restarted():
                 self._changed.clear()
                 self._tell()
             self._look_at_quotas()
@@ -153,7 +153,7 @@ class Controller(controller.Controller):
     def _tell(self) -> None:
         with self._lock:
             functions, unknown = self._endpoints.functions(), self._endpoints.unknown()
-        self._balancer.tell(functions)
+        self._balancer.sync(functions)
         self.metrics.unknown.clear()
         for function, count in unknown.items():
             self.metrics.unknown.labels(function.namespace, function.name).set(count)

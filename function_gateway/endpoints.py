@@ -1,4 +1,4 @@
-"""Which pods of which function take requests, by EndpointSlices and the pods' annotations. Pure."""
+"""Find the pods of each function that take requests, from EndpointSlices and the pods' annotations. Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["COMBOFUNC", "CONCURRENCY", "Endpoints", "Function", "Slice", "read_c
 
 Json = dict[str, Any]
 COMBOFUNC = "surgekit.dev/combofunc"  # label of pods and Services; its value names the function
-CONCURRENCY = "surgekit.dev/concurrency"  # annotation of pods: requests it takes at once
-_PORT = "http"  # the name of the port that is meant where a Service has several
+CONCURRENCY = "surgekit.dev/concurrency"  # annotation of pods: requests that the pod takes at once
+_PORT = "http"  # of several ports of a Service, the one with this name
 _MOST_CONCURRENCY = 1_000_000
 
 
 @dataclass(frozen=True)
 class Function:
-    """Known by the Host of its requests, `name.namespace`."""
+    """Identified by the Host of its requests, `name.namespace`."""
 
     namespace: str
     name: str
@@ -35,13 +35,13 @@ class Function:
 @dataclass(frozen=True)
 class Slice:
     function: Function
-    order: tuple[str, ...]  # of two slices with the same pod the first counts: IPv4 before IPv6
+    order: tuple[str, ...]  # of two slices with the same pod, the first counts: IPv4 before IPv6
     pods: tuple[tuple[str, str, int], ...]  # uid, address, port
 
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of a function, until one of its slices or pods changes."""
+    """A function's pods, cached until one of its slices or pods changes."""
 
     uids: frozenset[str]
     pods: tuple[Pod, ...]
@@ -49,7 +49,7 @@ class _Known:
 
 
 class Endpoints:
-    """Two collections as their watches tell them. A change costs what its function costs, not all of them."""
+    """Slices and pods, as their watches deliver them. A change recomputes only the functions it touches."""
 
     def __init__(self) -> None:
         self._slices: dict[str, Slice] = {}
@@ -60,27 +60,27 @@ class Endpoints:
         self._stale: set[Function] = set()
 
     def keep_slices(self, uids: Set[str]) -> None:
-        """All others are gone."""
+        """Drop all slices but these."""
         for uid in self._slices.keys() - uids:
             self.put_slice(uid, None)
 
     def keep_pods(self, uids: Set[str]) -> None:
-        """All others are gone."""
+        """Drop all pods but these."""
         for uid in self._concurrency.keys() - uids:
             self.put_pod(uid, None)
 
     def functions(self) -> dict[Function, tuple[Pod, ...]]:
-        """The pods of each function that take requests. One whose concurrency is not known takes none."""
+        """The pods of each function that take requests. Pods without a known concurrency take none."""
         self._refresh()
         return {function: known.pods for function, known in self._known.items()}
 
     def unknown(self) -> dict[Function, int]:
-        """Ready pods that say nothing usable of their concurrency, by function."""
+        """Ready pods without a usable concurrency annotation, by function."""
         self._refresh()
         return {function: known.unknown for function, known in self._known.items()}
 
     def put_slice(self, uid: str, after: Slice | None) -> bool:
-        """Whether anything has changed by it. None: it is gone."""
+        """Set or, with None, drop a slice. True if anything changed."""
         before = self._slices.pop(uid, None)
         if before is not None:
             self._by_function[before.function].pop(uid)
@@ -93,7 +93,7 @@ class Endpoints:
         return True
 
     def put_pod(self, uid: str, after: int | None) -> bool:
-        """Whether anything has changed by it. None: it is gone."""
+        """Set a pod's concurrency or, with None, drop the pod. True if anything changed."""
         before = self._concurrency.pop(uid, None)
         if after is not None:
             self._concurrency[uid] = after
@@ -139,7 +139,7 @@ def read_slice(obj: Json) -> Slice:
     ready = (
         (endpoint["targetRef"]["uid"], endpoint["addresses"][0], port)
         for endpoint in obj.get("endpoints") or []
-        # Not said is ready (discovery.k8s.io/v1, EndpointConditions).
+        # A missing `ready` means ready (discovery.k8s.io/v1, EndpointConditions).
         if (endpoint.get("conditions") or {}).get("ready") in (None, True)
         and (endpoint.get("targetRef") or {}).get("kind") == "Pod"
         and endpoint.get("addresses")
@@ -149,7 +149,7 @@ def read_slice(obj: Json) -> Slice:
 
 
 def _is_address(text: str) -> bool:
-    """Slices of addressType FQDN hold names; the zone of an IPv6 address may be any text."""
+    """Slices of addressType FQDN hold names, and the zone of an IPv6 address may be any text."""
     try:
         ip_address(text)
     except ValueError:
@@ -164,6 +164,6 @@ def _port(ports: list[Json]) -> int | None:
 
 
 def read_concurrency(pod: Json) -> int | None:
-    """None: it says nothing usable."""
+    """The pod's concurrency, or None without a usable annotation."""
     text = (pod["metadata"].get("annotations") or {}).get(CONCURRENCY)
     return integer(text, 1, _MOST_CONCURRENCY)

@@ -1,4 +1,4 @@
-"""What the balancer tells of functions and of itself. HAProxy is asked when Prometheus asks."""
+"""Metrics of functions and of the balancer. Each scrape reads HAProxy's current statistics."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class _Functions(Collector):
         self._balancer, self._haproxy = balancer, haproxy
 
     def describe(self) -> list[Metric]:
-        return []  # or the registry would ask HAProxy when this is registered
+        return []  # otherwise the registry would call HAProxy at registration
 
     def collect(self) -> Iterator[Metric]:
-        starts = CounterMetricFamily("surgekit_balancer_haproxy_starts", "HAProxys that were told everything")
+        starts = CounterMetricFamily("surgekit_balancer_haproxy_starts", "HAProxy processes that were synced")
         starts.add_metric((), self._balancer.starts)
         up = GaugeMetricFamily("surgekit_balancer_haproxy_up", "1 while HAProxy answers")
         without = GaugeMetricFamily(
@@ -60,7 +60,7 @@ class _Functions(Collector):
             namespaces = self._haproxy.table(NAMESPACES)
         except OSError:
             up.add_metric((), 0)
-            yield from (starts, up)  # and nothing of functions: what is not known is not 0
+            yield from (starts, up)  # no series of functions: unknown is not 0
             return
         up.add_metric((), 1)
         yield from (starts, up, *_families(self._balancer.served.values(), rows), *_quotas(namespaces))
@@ -83,19 +83,21 @@ def _quotas(namespaces: Mapping[str, Mapping[str, str]]) -> list[Metric]:
 
 def _families(functions: Iterable[Served], rows: Mapping[str, Mapping[str, str]]) -> list[Metric]:
     in_flight = GaugeMetricFamily("surgekit_function_in_flight", "Requests in pods", labels=_LABELS)
-    queued = GaugeMetricFamily("surgekit_function_queued", "Requests that wait for a pod", labels=_LABELS)
+    queued = GaugeMetricFamily("surgekit_function_queued", "Requests waiting for a pod", labels=_LABELS)
     pods = GaugeMetricFamily("surgekit_function_pods", "Pods that take requests", labels=_LABELS)
     capacity = GaugeMetricFamily(
-        "surgekit_function_capacity", "Requests its pods take at once", labels=_LABELS
+        "surgekit_function_capacity", "Requests that its pods take at once", labels=_LABELS
     )
     without = GaugeMetricFamily(
-        "surgekit_balancer_pods_without_slot", "Pods past what HAProxy has servers for", labels=_LABELS
+        "surgekit_balancer_pods_without_slot",
+        "Pods that get no requests because all slots are in use",
+        labels=_LABELS,
     )
     answers = CounterMetricFamily(
-        "surgekit_function_responses", "Answers by the first digit of their status", labels=(*_LABELS, "code")
+        "surgekit_function_responses", "Responses by status class", labels=(*_LABELS, "code")
     )
     unserved = CounterMetricFamily(
-        "surgekit_function_unserved", "Requests that found no pod in time, or none that answered its door",
+        "surgekit_function_unserved", "Requests that got no pod in time, or none that accepted them",
         labels=_LABELS,
     )  # fmt: skip
     for one in functions:
@@ -106,7 +108,7 @@ def _families(functions: Iterable[Served], rows: Mapping[str, Mapping[str, str]]
         if row is None:
             continue
         waiting = in_backend = int(row["scur"])
-        if one.pods:  # else all wait for a pod to be there, outside of HAProxy's own queue
+        if one.pods:  # without pods, all requests wait in the Lua action, outside of HAProxy's queue
             waiting = min(int(row["qcur"]), in_backend)
         in_flight.add_metric(labels, in_backend - waiting)
         queued.add_metric(labels, waiting)

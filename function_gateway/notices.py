@@ -1,6 +1,6 @@
-"""Tells the owners of functions that they are past their share: Events on their Services.
+"""Post Events on the Services of functions that are past their share.
 
-Posted by a thread of its own: the API server may be slow or away; HAProxy must be told of pods all the same.
+A separate thread posts them: a slow API server must not delay the sync of pods to HAProxy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Notices"]
 
 log = structlog.get_logger(__name__)
 _SERVICES = Resource("v1", "services")
-_WAITING_AT_MOST = 100  # the log has the others
+_WAITING_AT_MOST = 100  # further Events are only logged
 
 
 class Notices:
@@ -35,13 +35,13 @@ class Notices:
         """Its thread only waits; it goes with the process."""
 
     def post(self, function: Function, reason: str, note: str) -> None:
-        """Returns at once."""
+        """Queue an Event and return at once."""
         log.warning("function past its share", reason=reason, namespace=function.namespace,
                     function=function.name, error=note)  # fmt: skip
         try:
             self._waiting.put_nowait((function, reason, note))
         except queue.Full:
-            log.warning("event not posted", namespace=function.namespace, reason="too many wait")
+            log.warning("event not posted", namespace=function.namespace, reason="the queue is full")
 
     def _run(self) -> None:
         while True:

@@ -1,7 +1,7 @@
-"""Which functions get a backend when there are more functions than backends. Pure.
+"""Decide which functions get a backend when there are more functions than backends. Pure.
 
-Backends are shared fairly among namespaces (max-min): a namespace gets what it wants while that is no more
-than an equal share, and what is left over goes to the others; never more than its quota.
+Backends are shared fairly among namespaces (max-min). A namespace gets what it needs up to an equal share;
+what others leave over is shared again, up to the quota of a namespace.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from function_gateway.endpoints import Function
 
 __all__ = ["Admitted", "Refusals", "admit", "shares"]
 
-_AGAIN_S = 60.0  # after which an owner is told again
+_AGAIN_S = 60.0  # between two notices to the same namespace
 
 
 @dataclass(frozen=True)
 class Admitted:
     functions: tuple[Function, ...]
-    without: Mapping[Function, str]  # functions past their namespace's share, and why
+    without: Mapping[Function, str]  # functions without a backend -> the reason
 
 
 def shares(wanted: Mapping[str, int], total: int, most: int) -> dict[str, int]:
-    """Of `total`, by namespace; `most` is what one may have."""
+    """Backends by namespace, of `total` in all and at most `most` for one namespace."""
     given: dict[str, int] = {}
     modest_first = sorted(wanted, key=lambda namespace: (min(wanted[namespace], most), namespace))
     for position, namespace in enumerate(modest_first):
@@ -33,7 +33,7 @@ def shares(wanted: Mapping[str, int], total: int, most: int) -> dict[str, int]:
 
 
 def admit(functions: Iterable[Function], served: Collection[str], total: int, most: int) -> Admitted:
-    """Functions whose host is `served` already keep their place before others of their namespace."""
+    """Share the backends. Within a namespace, functions whose host is in `served` come first."""
     by_namespace: dict[str, list[Function]] = {}
     for function in functions:
         by_namespace.setdefault(function.namespace, []).append(function)
@@ -55,18 +55,18 @@ def admit(functions: Iterable[Function], served: Collection[str], total: int, mo
 
 
 class Refusals:
-    """Requests refused by namespace, as HAProxy counts them; which of it is news."""
+    """Tracks refused requests by namespace, to notify owners at most once a minute."""
 
     def __init__(self) -> None:
-        self._told: dict[str, tuple[int, float]] = {}  # the count then, and when
+        self._noticed: dict[str, tuple[int, float]] = {}  # at the last notice: count, time
 
     def grown(self, refused: Mapping[str, int], now_s: float) -> dict[str, int]:
-        """How many more, by namespace, since its owner was told; not more often than once a minute."""
+        """Requests refused since the last notice, for each namespace that is due for one."""
         news: dict[str, int] = {}
         for namespace, count in refused.items():
-            before, at_s = self._told.get(namespace, (0, -_AGAIN_S))
-            more = count - before if count >= before else count  # HAProxy was started anew
+            before, at_s = self._noticed.get(namespace, (0, -_AGAIN_S))
+            more = count - before if count >= before else count  # HAProxy restarted, its counter too
             if more and now_s - at_s >= _AGAIN_S:
                 news[namespace] = more
-                self._told[namespace] = (count, now_s)
+                self._noticed[namespace] = (count, now_s)
         return news

@@ -51,7 +51,6 @@ class Settings(ProcessSettings):
         minimum=1,
         maximum=1000000,
     )
-    network_namespace: str = setting("", "network namespace in which pods answer; none: HAProxy's own")
 
     @property
     def control(self) -> Path:

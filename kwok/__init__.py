@@ -1,6 +1,5 @@
-"""The emulated lab: real control-plane binaries, KWOK nodes, and the model that makes them honest.
+"""The emulated lab: real control-plane binaries, KWOK nodes, and a model of node speeds.
 
-A lab is a stock Kubernetes control plane as plain processes; only nodes and pods are emulated. The
-node model (`kwok.node_model`) gives nodes what KWOK does not: pods created at the same time share
-their node's speed.
+A lab is a stock Kubernetes control plane as plain processes; only nodes and pods are emulated. The node
+model (`kwok.node_model`) adds what KWOK lacks: pods created at the same time share their node's speed.
 """

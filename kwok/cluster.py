@@ -1,4 +1,4 @@
-"""The control plane of a lab: what kwokctl is told, and a kubeconfig for each identity."""
+"""Create the control plane of a lab with kwokctl, and a kubeconfig for each identity."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from surgekit.tls import ensure
 __all__ = ["FRONT_PROXY", "account_kubeconfig", "create", "stage_files"]
 
 _STAGES = Path(__file__).parent / "stages"
-# Stages that wait for the node model, and those where nobody waits (the model carries resizes out itself).
+# Stages that wait for the node model, and those that do not (the model writes resizes itself).
 _TIMED = {"pod-create", "pod-ready"}
 _INSTANT = {"pod-ready-instant", "pod-resize-instant"}
 _NAME = "lab"
-FRONT_PROXY = "front-proxy-client"  # kubeadm's name; the only one that may speak for others
+FRONT_PROXY = "front-proxy-client"  # kubeadm's name; the only one that may act for others
 _TOKEN_S = 24 * 3600
 _API = "config.kwok.x-k8s.io/v1alpha1"
-_READY_S = 90  # of a control plane that takes 3 s on idle cores
-# Left to itself kwokctl takes the first ports that are free; two labs coming up at once would share them.
+_READY_S = 90  # for a control plane that takes 3 s on idle cores
+# By default kwokctl takes the first free ports; two labs starting at once would take the same.
 _PORTS = ("etcdPort", "etcdPeerPort", "kubeApiserverPort", "kubeControllerManagerPort", "kwokControllerPort")
 # KWOK plays 4 stages at a time by default; a burst of pods would wait for KWOK, not for its nodes. A
 # KwokConfiguration drops KWOK's other defaults (knative-on-kwok.md, 2a), so all are written out.
@@ -82,8 +82,8 @@ def create(directory: Path, binaries: Binaries, instant_pods: bool, time_factor:
         "--kubeconfig", kubeconfig, "--wait", f"{_READY_S}s", "--timeout", f"{_READY_S}s",
         "--disable", "kube-scheduler",
         "--disable-qps-limits", "--kube-authorization", "--kube-admission",
-        # Nodes here do not die in silence, so their leases are renewed every 10 minutes: at kwokctl's pace
-        # (50 s) those of 5,000 nodes take up to 1.6 of 2 cores, from whatever is measured.
+        # Nodes here never fail silently, so leases are renewed every 10 minutes: at kwokctl's 50 s, those of
+        # 5,000 nodes take up to 1.6 of 2 cores.
         "--heartbeat-factor", "60",
         "--etcd-binary", path("etcd"),
         "--kube-apiserver-binary", path("kube-apiserver"),
@@ -98,7 +98,7 @@ def create(directory: Path, binaries: Binaries, instant_pods: bool, time_factor:
     )  # fmt: skip
     (directory / "logs").mkdir(exist_ok=True)
     (directory / "logs" / "kwokctl.log").write_text(done.stdout + done.stderr)
-    # kwokctl ends with 0 also when waiting for readiness failed.
+    # kwokctl exits with 0 even if waiting for readiness failed.
     if done.returncode != 0 or "Failed to wait" in done.stderr:
         raise ClusterError(
             f"kwokctl create cluster failed:\n{_messages(done.stderr)}\n{_last_words(directory)}"
@@ -119,11 +119,11 @@ def _flags(front_proxy: Path, time_factor: float) -> dict[str, list[dict[str, An
         "disable-admission-plugins": "TaintNodesByCondition",
         **_aggregation(front_proxy),
     }
-    # A lab's data die with it; waiting for the machine's disk would only add its noise.
+    # A lab's data end with it; syncing to disk would only add noise.
     etcd = {"unsafe-no-fsync": "true"}
     controller_manager = {"controllers": "*,-ttl-controller", **controller_flags(time_factor)}
     return {
-        # The last one counts where kwokctl gives a flag too.
+        # Where kwokctl sets a flag too, the last one counts.
         name: [{"key": key, "value": value} for key, value in flags.items()]
         for name, flags in (
             ("kube-apiserver", api_server),
@@ -134,8 +134,8 @@ def _flags(front_proxy: Path, time_factor: float) -> dict[str, list[dict[str, An
 
 
 def _aggregation(certificates: Path) -> dict[str, str]:
-    """The API server asks aggregated APIs in the name of whoever asked it, under a certificate that a CA of
-    its own signed. kwokctl would have it use the administrator's: an aggregated API then takes every
+    """Flags for aggregated APIs. The API server calls them with a certificate of its own CA, and passes the
+    caller's name. kwokctl would use the administrator's certificate, and aggregated APIs would take every
     request for the administrator's."""
     ensure(certificates, [], [FRONT_PROXY], datetime.now(UTC))
     return {
@@ -150,7 +150,8 @@ def _aggregation(certificates: Path) -> dict[str, str]:
 
 
 def _last_words(directory: Path) -> str:
-    """The directory goes with the lab: what its parts said last must be in the error."""
+    """The last log lines of each component: the directory is deleted with the lab, so the error must have
+    them."""
     tails = []
     for log in sorted(_component_logs(directory)):
         lines = log.read_text(errors="replace").splitlines()[-3:]
@@ -163,7 +164,7 @@ def _component_logs(directory: Path) -> list[Path]:
 
 
 def _messages(log: str) -> str:
-    """kwokctl's JSON log lines as people read them."""
+    """kwokctl's JSON log lines as text."""
     lines = []
     for line in log.splitlines()[-10:]:
         try:
@@ -176,7 +177,7 @@ def _messages(log: str) -> str:
 
 
 def account_kubeconfig(kube: Kube, admin: Path, namespace: str, service_account: str, target: Path) -> Path:
-    """Write a kubeconfig that speaks as a service account, as its pod would in a real cluster."""
+    """Write a kubeconfig that acts as a service account, as its pod would in a real cluster."""
     request = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",

@@ -1,10 +1,10 @@
-"""Cluster Autoscaler with its KWOK provider, and the expander it asks, as processes of a lab.
+"""Run Cluster Autoscaler with its KWOK provider, and our expander, as processes of a lab.
 
-Cluster Autoscaler is no module of the Go proxy, so the lab does not build it: it is taken from
-`SURGEKIT_BIN_DIR`. Its KWOK provider reads two ConfigMaps when it starts: how nodes make groups, and a
-template node for each group (cluster-autoscaler/cloudprovider/kwok). A node it rents is a copy of its group's
-template; as all copies have the template's `kubernetes.io/hostname`, pods that keep apart by it cannot be
-played.
+Cluster Autoscaler is no module of the Go proxy, so the lab does not build it but takes it from
+`SURGEKIT_BIN_DIR`. Its KWOK provider reads two ConfigMaps when it starts: how nodes form groups, and a
+template node for each group (cluster-autoscaler/cloudprovider/kwok). A rented node is a copy of its group's
+template. All copies have the template's `kubernetes.io/hostname`, so anti-affinity by host name does not
+work.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import yaml
 
 from kwok.errors import BinariesError
 from kwok.lab import Lab
-from kwok.nodes import node_body
+from kwok.nodes import NodeShape, node_body
 from kwok.ports import answers_ready
 from kwok.processes import Process
 from surgekit.kube.client import ApiError
@@ -49,7 +49,8 @@ _GROUP, _MAX_COUNT = "cluster-autoscaler.kwok.nodegroup/name", "cluster-autoscal
 
 @dataclass(frozen=True)
 class NodeGroup:
-    """What a node of it has, as Kubernetes writes it, and costs an hour; at most `max_nodes` of them."""
+    """A group's capacity and allocatable as Kubernetes writes them, its price an hour, and at most
+    `max_nodes`."""
 
     name: str
     capacity: Mapping[str, str]
@@ -65,13 +66,13 @@ class Expander:
     log: Path
 
     def decisions(self) -> list[dict[str, Any]]:
-        """What it answered so far, oldest first."""
+        """The decisions of the expander so far, oldest first."""
         lines = (line for line in self.log.read_bytes().splitlines() if b'"best options"' in line)
         return [orjson.loads(line) for line in lines]
 
 
 def binary(environ: Mapping[str, str] = os.environ) -> Path:
-    """Raises BinariesError where there is none."""
+    """The path of cluster-autoscaler. Raises BinariesError if there is none."""
     directory = environ.get("SURGEKIT_BIN_DIR")
     path = Path(directory or ".").resolve() / CLUSTER_AUTOSCALER
     if not directory or not os.access(path, os.X_OK):
@@ -80,7 +81,7 @@ def binary(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def start_expander(lab: Lab) -> Expander:
-    """`surgekit serve expander`, live, with the prices that the nodes carry."""
+    """Start `surgekit serve expander` with the prices on the nodes."""
     certificates = lab.directory / "certs" / EXPANDER
     ensure(certificates, ["localhost"], [], datetime.now(UTC))
     port, http_port = lab.free_port(), lab.free_port()
@@ -100,7 +101,7 @@ def start_expander(lab: Lab) -> Expander:
 
 
 def start(lab: Lab, groups: Sequence[NodeGroup], expander: str, asked: Expander | None = None) -> Process:
-    """Cluster Autoscaler with these groups and `--expander`; `grpc` needs one that is asked."""
+    """Start Cluster Autoscaler with these groups and `--expander`; `grpc` needs a running expander."""
     _write(lab, _CONFIG, {"config": yaml.safe_dump(_provider_config())})
     templates = {"apiVersion": "v1", "kind": "List", "items": [template(group) for group in groups]}
     _write(lab, _TEMPLATES, {"templates": yaml.safe_dump(templates)})
@@ -115,7 +116,7 @@ def start(lab: Lab, groups: Sequence[NodeGroup], expander: str, asked: Expander 
         "--scan-interval=2s",
         "--scale-down-enabled=false",  # costs are compared when all pods run
         f"--address=127.0.0.1:{port}",
-        "--v=4",  # below it says nothing of an expander that it cannot reach
+        "--v=4",  # below this level it does not log an unreachable expander
     ]
     if asked is not None:
         argv += [
@@ -141,7 +142,7 @@ def _provider_config() -> dict[str, Any]:
 def template(group: NodeGroup) -> dict[str, Any]:
     """The node that the provider copies."""
     labels = {CLASS_LABEL: group.name, PRICE_LABEL: f"{group.price_per_hour:g}"}
-    body = node_body(group.name, 0, group.capacity, group.allocatable, labels, None)
+    body = node_body(group.name, 0, NodeShape(group.capacity, group.allocatable, labels))
     body["metadata"]["annotations"] |= {_GROUP: group.name, _MAX_COUNT: str(group.max_nodes)}
     body["spec"] = {}  # copies must not share a podCIDR
     return body

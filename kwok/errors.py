@@ -1,12 +1,12 @@
-"""What can go wrong with a lab. Each message is one a user can act on.
+"""Errors of a lab. Users can act on each message.
 
 LabError
-├── BinariesError    a binary is missing and could not be made
+├── BinariesError    a binary is missing and could not be built
 ├── ClusterError     the control plane did not come up
 ├── NodesNotReady    emulated nodes did not become Ready
 ├── ProcessError     a process of the lab did not start
-├── ScenarioError    a scenario cannot be used
-└── TrafficError     functions, pods or requests that the traffic model cannot take
+├── ScenarioError    a scenario is invalid
+└── TrafficError     the traffic model refuses a function, pod or request
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ __all__ = [
 
 
 class LabError(UserError):
-    """The lab cannot do what was asked; the message says which lab and why."""
+    """The lab cannot do what was asked; the message names the lab and the reason."""
 
 
 class BinariesError(LabError):
-    """A binary is missing and could not be made; the message names it."""
+    """A binary is missing and could not be built; the message names it."""
 
 
 class ClusterError(LabError):
-    """The control plane did not come up; the message ends with what kwokctl said."""
+    """The control plane did not come up; the message ends with kwokctl's log."""
 
 
 class NodesNotReady(LabError):
@@ -45,8 +45,8 @@ class ProcessError(LabError):
 
 
 class ScenarioError(LabError):
-    """A scenario cannot be used; the message names key and value."""
+    """A scenario is invalid; the message names key and value."""
 
 
 class TrafficError(LabError):
-    """A function, pod or request cannot be taken as it is; the message names it and the value."""
+    """The traffic model refuses a function, pod or request; the message names it and the value."""

@@ -1,7 +1,7 @@
-"""The HPA controller's clocks, all divided by a lab's time factor.
+"""Divide the HPA controller's periods by a lab's time factor.
 
-An experiment that runs its functions, traffic and controllers `time_factor` times as fast must run the stock
-HPA as much faster too, or it would compare a quick controller with a slow one.
+An experiment that runs functions, traffic and controllers `time_factor` times as fast must run the stock
+HPA as fast too. Otherwise it would compare a fast controller with a slow one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kwok.errors import ClusterError
 
 __all__ = ["checked_time_factor", "controller_flags", "default_behavior"]
 
-# Under 10 s metrics-server refuses to scrape: at 4 that is as 40 s were, and more would cripple the HPA.
+# metrics-server refuses less than 10 s. At 4 that acts like 40 s; a higher factor would cripple the HPA.
 _LARGEST = 4.0
 # kube-controller-manager 1.36, --horizontal-pod-autoscaler-*: the defaults, in seconds.
 _FLAGS_S = {
@@ -31,7 +31,7 @@ def checked_time_factor(time_factor: float) -> float:
 
 
 def controller_flags(time_factor: float) -> dict[str, str]:
-    """For kube-controller-manager, without their dashes; none at 1, its own defaults then hold."""
+    """Flags for kube-controller-manager, without dashes; none at 1, where its defaults hold."""
     if time_factor == 1.0:
         return {}
     return {
@@ -41,9 +41,9 @@ def controller_flags(time_factor: float) -> dict[str, str]:
 
 
 def default_behavior(time_factor: float) -> dict[str, Any]:
-    """`spec.behavior` as autoscaling/v2 defaults it, compressed: those periods are in the object, no flag
-    reaches them. They are whole seconds, so 15 / 4 is rounded to 4. The stabilisation of scale-downs is left
-    to the flag."""
+    """The default `spec.behavior` of autoscaling/v2, with divided periods. These are in the HPA object, no
+    flag reaches them. They are whole seconds, so 15 / 4 is rounded to 4. The stabilisation of scale-downs
+    is left to the flag."""
     period_s = max(1, round(_POLICY_PERIOD_S / time_factor))
     whole = {"type": "Percent", "value": 100, "periodSeconds": period_s}
     four = {"type": "Pods", "value": 4, "periodSeconds": period_s}

@@ -1,7 +1,7 @@
-"""A lab: one emulated cluster, the processes that belong to it, and the directory they live in.
+"""A lab: an emulated cluster, its processes, and its directory.
 
-A lab that dies half-way leaves nothing running (`kwok.watchdog`); labs live side by side, since
-everything of a lab is in its directory and on ports of its own.
+If its creator dies half-way, nothing is left running (`kwok.watchdog`). Labs run side by side: everything
+of a lab is in its directory and on its own ports.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NODE_MODEL = "node-model"
 
 
 class Lab:
-    """An emulated cluster that is up. `Lab.up`, `Lab.open` and `Lab.temporary` make one."""
+    """A running emulated cluster. Create it with `Lab.up`, `Lab.open` or `Lab.temporary`."""
 
     def __init__(self, directory: Path, binaries: Binaries) -> None:
         self.name = directory.name
@@ -58,10 +58,10 @@ class Lab:
         prepare: Callable[[Lab], object] | None = None,
         time_factor: float = 1.0,
     ) -> Lab:
-        """Bring up a lab that outlives this process, once `prepare(lab)` is through.
+        """Start a lab that outlives this process, and run `prepare(lab)`.
 
-        With `instant_pods` pods are Ready as soon as they are bound and no node model is needed.
-        `time_factor` (1 to 4) is how many times as fast as nominal everything here is to run.
+        With `instant_pods`, pods are Ready as soon as they are bound, and no node model is needed. With a
+        `time_factor` (1 to 4) everything runs so many times as fast as nominal.
         """
         lab, watchdog = cls._create(name, instant_pods, time_factor)
         try:
@@ -76,7 +76,7 @@ class Lab:
 
     @classmethod
     def open(cls, name: str) -> Lab:
-        """A lab that is up already."""
+        """Connect to a running lab."""
         directory = _directory(name)
         if not (directory / _FACTS).exists():
             raise LabError(f"there is no lab {name!r} in {directory.parent}; `surgekit lab up` makes one")
@@ -92,7 +92,7 @@ class Lab:
     def temporary(
         cls, prefix: str = "tmp", instant_pods: bool = False, time_factor: float = 1.0
     ) -> Iterator[Lab]:
-        """A lab for the length of a `with` block; it goes down with this process, however that ends."""
+        """A lab for a `with` block. It ends with this process, however that ends."""
         lab, watchdog = cls._create(f"{prefix}-{secrets.token_hex(3)}", instant_pods, time_factor)
         try:
             yield lab
@@ -105,7 +105,7 @@ class Lab:
         directory = _directory(name)
         checked_time_factor(time_factor)
         binaries = Binaries()
-        for group in CORE:  # a build may take minutes: before there is anything to watch over
+        for group in CORE:  # first, because a build may take minutes
             binaries.directory(group)
         directory.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -131,12 +131,12 @@ class Lab:
 
     @staticmethod
     def names() -> list[str]:
-        """The labs on this machine, whole or broken."""
+        """The labs on this machine, complete or broken."""
         return sorted(d.name for d in labs_directory().glob("*") if d.is_dir())
 
     @staticmethod
     def remove(name: str) -> bool:
-        """Take a lab down by name, whatever state it is in; False when there is none."""
+        """Remove a lab by name, whatever its state; False if there is none."""
         directory = _directory(name)
         there = directory.exists()
         take_down(directory)
@@ -158,12 +158,14 @@ class Lab:
         allocatable_cpu: str | None = None,
         labels: dict[str, str] | None = None,
     ) -> list[str]:
-        """Add emulated nodes and wait until pods can be placed on them; their names."""
-        capacity = {"cpu": cpu, "memory": memory, "pods": str(pods)}
-        allocatable = {"cpu": allocatable_cpu} if allocatable_cpu else {}
-        return nodes.add_nodes(
-            self.kube, count, capacity, prefix, timeout_s, kubelet_port, allocatable, labels or {}
+        """Add emulated nodes, wait until pods can be scheduled on them, and return their names."""
+        shape = nodes.NodeShape(
+            capacity={"cpu": cpu, "memory": memory, "pods": str(pods)},
+            allocatable={"cpu": allocatable_cpu} if allocatable_cpu else {},
+            labels=labels or {},
+            kubelet_port=kubelet_port,
         )
+        return nodes.add_nodes(self.kube, count, shape, prefix, timeout_s)
 
     def start(
         self,
@@ -236,7 +238,8 @@ class Lab:
 
     @property
     def scenario(self) -> Scenario:
-        """What the node model runs; `tau_create_s(node, time.time() - scenario.epoch_s)` is true now."""
+        """The node model's scenario; `tau_create_s(node, time.time() - scenario.epoch_s)` is the current
+        speed."""
         return Scenario.load(self.directory / _SCENARIO)
 
     @property
@@ -245,16 +248,16 @@ class Lab:
         return float(json.loads((self.directory / _FACTS).read_text())["time_factor"])
 
     def account_kubeconfig(self, namespace: str, service_account: str) -> Path:
-        """A kubeconfig that speaks as this service account, so that a part runs with its own rights."""
+        """A kubeconfig of this service account, so that a part runs with its own rights."""
         target = self.directory / "accounts" / f"{namespace}.{service_account}"
         return cluster.account_kubeconfig(self.kube, self.kubeconfig, namespace, service_account, target)
 
     def apply(self, path: Path) -> str:
-        """`kubectl apply --server-side` of a manifest, or of a kustomize directory; what it said.
+        """`kubectl apply --server-side` of a manifest or a kustomize directory; returns its output.
 
-        Returns once the kinds it defines are served. Before that their objects are refused, and a definition
-        that is deleted goes only after minutes: kube-apiserver (1.36.3, crd_finalizer.go) cannot list its
-        objects yet, and tries again with a back-off that doubles.
+        Waits until the kinds it defines are served. Before that, their objects are refused, and a deleted
+        definition stays for minutes: kube-apiserver (1.36.3, crd_finalizer.go) cannot list its objects yet
+        and retries with a doubling back-off.
         """
         said = self.kubectl("apply", "--server-side", "-k" if _is_kustomization(path) else "-f", path)
         for name in re.findall(r"(?m)^customresourcedefinition\.apiextensions\.k8s\.io/(\S+)", said):
@@ -273,7 +276,7 @@ class Lab:
         try:
             self.kube.get(f"/apis/{spec['group']}/{version}/{spec['names']['plural']}", limit=1)
         except ApiError as error:
-            if error.code not in (404, 429, 503):  # not known yet, storage not up yet
+            if error.code not in (404, 429, 503):  # not yet known, or its storage is not yet up
                 raise
             return False
         return True
@@ -288,11 +291,11 @@ class Lab:
         return done.stdout
 
     def wait_for(self, condition: Callable[[], object], what: str, timeout_s: float = 90.0) -> None:
-        """Look again until `condition()` holds; what is missing from an object is "not yet"."""
+        """Poll until `condition()` holds; a missing field or object means "not yet"."""
         wait_for(condition, f"lab {self.name}: {what}", timeout_s)
 
     def free_port(self) -> int:
-        """A port nobody listens on, and that nobody was given before."""
+        """A free port that was not handed out before."""
         return free_ports(1)[0]
 
 

@@ -1,9 +1,9 @@
-"""The real metrics-server as a process of a lab, registered as the API `metrics.k8s.io`.
+"""Run the real metrics-server as a process of a lab, registered as the API `metrics.k8s.io`.
 
 It scrapes the nodes that were added with a `kubelet_port`; `kwok.traffic.kubelet_metrics` answers for them.
-TLS is checked both ways round: the API server knows metrics-server by a CA in the APIService, and
-metrics-server knows the kubelets by a CA whose one certificate carries the addresses of all nodes (8 bytes a
-node; one a node would be a thousand keys where one does).
+TLS is verified on both sides: the API server verifies metrics-server by the CA in the APIService, and
+metrics-server verifies the kubelets by a CA whose only certificate has the addresses of all nodes (8 bytes
+a node; a certificate for each node would need a thousand keys).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ METRICS_SERVER = "metrics-server"
 NAMESPACE = "kube-system"
 _APISERVICE = "v1beta1.metrics.k8s.io"
 _LEAST_RESOLUTION_S = 10.0  # metrics-server refuses less
-_KUBELET_TIMEOUT_S = 5.0  # has to be under nine tenths of the resolution
+_KUBELET_TIMEOUT_S = 5.0  # must be below 0.9 times the resolution
 
 
 def kubelet_certificates(lab: Lab) -> Path:
-    """`ca.crt`, `tls.crt` and `tls.key` for the kubelets of all nodes there are now.
+    """`ca.crt`, `tls.crt` and `tls.key` for the kubelets of all current nodes.
 
-    To be called again, before the listener starts anew, when nodes were added; the CA stays.
+    Call it again, and restart the listener, after adding nodes. The CA stays.
     """
     addresses = kubelet_addresses(lab.kube)
     if not addresses:
@@ -48,7 +48,7 @@ def kubelet_certificates(lab: Lab) -> Path:
 
 
 def start(lab: Lab, resolution_s: float = _LEAST_RESOLUTION_S) -> Process:
-    """Scrape every `resolution_s` and serve the API. A pod's first figures are there after two scrapes."""
+    """Scrape every `resolution_s` and serve the API. A pod's first figures take two scrapes."""
     if resolution_s < _LEAST_RESOLUTION_S:
         raise LabError(f"metrics-server: resolution_s {resolution_s:g} is under {_LEAST_RESOLUTION_S:g}")
     _apply(lab, "rbac", _rbac())
@@ -76,7 +76,7 @@ def start(lab: Lab, resolution_s: float = _LEAST_RESOLUTION_S) -> Process:
         ready=lambda: answers_ready(port, "/livez", tls=True),
         port=port,
     )
-    # Registered once it answers: the API server looks again at a dead one only after a while.
+    # Registered when it answers: the API server retries a dead one only after a while.
     _apply(lab, "api", _registration(port, (certificates / "ca.crt").read_bytes()))
     lab.wait_for(lambda: _available(lab), f"APIService {_APISERVICE} available")
     return process
@@ -89,8 +89,8 @@ def _apply(lab: Lab, what: str, objects: list[dict[str, Any]]) -> None:
 
 
 def _registration(port: int, ca: bytes) -> list[dict[str, Any]]:
-    """An ExternalName Service: the API server dials that name, at the port the APIService gives, and expects
-    the Service's name in the certificate."""
+    """An ExternalName Service and an APIService: the API server dials that name at the port in the
+    APIService, and expects the name of the Service in the certificate."""
     service = {
         "apiVersion": "v1",
         "kind": "Service",
@@ -123,7 +123,7 @@ def _available(lab: Lab) -> bool:
 
 
 def _rbac() -> list[dict[str, Any]]:
-    """What it needs: nodes and pods, and to ask the API server who somebody is and what they may."""
+    """Read nodes and pods, and create token and access reviews."""
     rbac, subject = "rbac.authorization.k8s.io", {"kind": "ServiceAccount", "name": METRICS_SERVER}
 
     def binding(kind: str, name: str, role: str, namespace: str | None = None) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""The network namespace of a lab: what it is called, and its end.
+"""Name and remove the network namespace of a lab.
 
-Named after the lab's directory, so that whoever takes a lab down finds it even if its creator was killed
-right after making it. Standard library only: every watchdog loads this. `kwok.traffic.network` makes one.
+The name derives from the lab's directory, so that it can be found and removed even if its creator was
+killed right after making it. Standard library only, because every watchdog loads this module.
+`kwok.traffic.network` creates the namespace.
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ _MNT_DETACH = 2  # <sys/mount.h>
 
 
 def namespace_path(directory: Path) -> Path:
-    """Labs of one name may live in several state directories: the whole path tells them apart."""
+    """The path of the namespace. The whole directory counts, since labs of one name may live in several
+    state directories."""
     digest = hashlib.sha256(os.fsencode(directory)).hexdigest()[:8]
     return _NAMESPACES / f"surgekit-{directory.name}-{digest}"
 
 
 def remove_namespace(directory: Path) -> None:
-    """Once nothing runs in it, the kernel lets it go with its name. Nothing to do where there is none."""
+    """Remove the name, if it exists. The kernel frees the namespace when nothing runs in it any more."""
     path = namespace_path(directory)
     if path.exists():
-        # Fails where its maker died before mounting it: then the file is all there is.
+        # Fails if its creator died before mounting it; then only the file exists.
         ctypes.CDLL(None).umount2(os.fsencode(path), _MNT_DETACH)
         path.unlink(missing_ok=True)

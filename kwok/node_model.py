@@ -46,7 +46,7 @@ class PullStarted(Event):
 class Pulled(Event):
     image: str
     pull_s: float
-    waited_s: float  # the pull, and what was pulled before it
+    waited_s: float  # the pull itself, and earlier pulls in the queue
 
 
 @dataclass(frozen=True)
@@ -97,19 +97,19 @@ class ProcessorSharing:
         return job in self._remaining
 
     def add(self, job: str, work: float, now_s: float) -> list[tuple[float, str]]:
-        """Let `job` in; the (time, job) completions up to now."""
+        """Add `job`; the (time, job) completions up to now."""
         done = self.advance(now_s)
         self._remaining[job] = work
         return done
 
     def remove(self, job: str, now_s: float) -> list[tuple[float, str]]:
-        """Take `job` out unfinished; the completions up to now."""
+        """Remove `job` unfinished; the completions up to now."""
         done = self.advance(now_s)
         self._remaining.pop(job, None)
         return done
 
     def next_completion_s(self) -> float:
-        """When the next job completes if nothing comes or goes; infinite when there is none."""
+        """When the next job completes if no job is added or removed; infinite without jobs."""
         if not self._remaining:
             return math.inf
         now_s, work = self._now_s, min(self._remaining.values()) * len(self._remaining)
@@ -119,7 +119,7 @@ class ProcessorSharing:
         return end_s
 
     def advance(self, now_s: float) -> list[tuple[float, str]]:
-        """Let time pass; the (time, job) completions on the way, in order."""
+        """Advance the time; the (time, job) completions on the way, in order."""
         done: list[tuple[float, str]] = []
         while self._remaining and (end_s := self.next_completion_s()) <= now_s:
             least = min(self._remaining.values())
@@ -134,7 +134,7 @@ class ProcessorSharing:
         return done
 
     def _pass(self, until_s: float) -> None:
-        """Work off a stretch in which nobody completes."""
+        """Progress through a stretch in which no job completes."""
         while self._remaining and self._now_s < until_s:
             stop_s = min(until_s, self._next_change_s(self._now_s))
             share = (stop_s - self._now_s) / (self._tau_s(self._now_s) * len(self._remaining))
@@ -146,7 +146,7 @@ class ProcessorSharing:
 @dataclass
 class _Pull:
     image: str
-    pod: str  # the one whose arrival caused it
+    pod: str  # the pod that caused it
     asked_s: float
     start_s: float
     end_s: float
@@ -155,7 +155,7 @@ class _Pull:
 
 @dataclass
 class _Waiting:
-    """A pod that cannot be created before its images are there."""
+    """A pod that waits for its images."""
 
     pod: str
     work: float
@@ -169,7 +169,7 @@ class _Node:
     pulls: list[_Pull] = field(default_factory=list)  # one at a time, in order
     waiting: dict[str, _Waiting] = field(default_factory=dict)
     resizing: dict[str, tuple[float, int]] = field(default_factory=dict)  # pod -> (end, generation)
-    due_s: float = math.inf  # next_s(), as of the last time anything came, went or happened
+    due_s: float = math.inf  # next_s() as of the last change
 
     def next_s(self) -> float:
         pull = self.pulls[0] if self.pulls else None
@@ -181,28 +181,28 @@ class _Node:
 
 
 class NodeModel:
-    """All nodes of a lab. Tell it what arrives and leaves; ask what happened."""
+    """All nodes of a lab. Report pods that arrive and leave; read what happened."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
         self._nodes: dict[str, _Node] = {}
         self._where: dict[str, str] = {}
         self._rooms = Rooms()
-        self._generation: dict[str, int] = {}  # of the newest resize asked for, by pod
-        self._why_not: dict[str, str] = {}  # by pod: it cannot be carried out
-        self._failed: set[str] = set()  # pods whose resize was granted, and could not
+        self._generation: dict[str, int] = {}  # of the newest resize, by pod
+        self._why_not: dict[str, str] = {}  # pod -> why its resize cannot be carried out
+        self._failed: set[str] = set()  # pods whose granted resize failed
         self._happened: list[Event] = []
 
     def allocatable(self, node: str, amount: Amount) -> None:
-        """What a node has for its pods; one that was never told of has room for everything."""
+        """Set a node's allocatable. A node without one has room for everything."""
         self._rooms.allocatable(node, amount)
 
     def hold(self, pod: str, node: str, amount: Amount) -> None:
-        """A pod is on a node and has this much of it, until it is gone; known pods are ignored."""
+        """A pod takes this much of its node until it is gone; a known pod is ignored."""
         self._rooms.hold(pod, node, amount)
 
     def bind(self, pod: str, node: str, containers: int, images: Iterable[str], now_s: float) -> None:
-        """A pod arrives on a node; known pods are ignored."""
+        """A pod arrives on a node; a known pod is ignored."""
         if pod in self._where:
             return
         place = self._at(node, now_s)
@@ -210,7 +210,7 @@ class NodeModel:
         missing = {tagged(image) for image in images} - place.images
         for image in sorted(missing):
             if self._scenario.image(image).pull_s == 0:
-                # A pull, too: the node lists the image from then on. It need not wait for others.
+                # Also a pull: the node lists the image from now on. It does not queue.
                 place.images.add(image)
                 missing.discard(image)
                 self._happened.append(PullStarted(now_s, node, pod, image))
@@ -228,9 +228,9 @@ class NodeModel:
     def resize(
         self, pod: str, node: str, generation: int, now_s: float, amount: Amount | None = None
     ) -> None:
-        """A pod is to have `amount` in place; a newer generation that is granted starts over.
+        """A pod asks for `amount` in place. A newer generation that is granted starts over.
 
-        What is under way is carried on while a newer one waits. One seen before is ignored.
+        A resize in progress goes on while a newer one waits. A generation seen before is ignored.
         """
         self._at(node, now_s)
         if generation <= self._generation.get(pod, -1):
@@ -246,9 +246,10 @@ class NodeModel:
             self._retry(node, now_s)
 
     def uses_memory(self, pod: str, node: str, why_not: str, now_s: float) -> None:
-        """`why_not`: why what was asked for last cannot be carried out; empty: it can.
+        """Set why the latest resize cannot be carried out; empty if it can.
 
-        A resize that failed is tried again as soon as it can be (a kubelet: every few seconds).
+        A resize that failed is retried as soon as it can be carried out (a kubelet retries every few
+        seconds).
         """
         self._at(node, now_s)
         self._why_not[pod] = why_not
@@ -257,7 +258,7 @@ class NodeModel:
             self._begin_resize(pod, node, now_s)
 
     def cancel(self, pod: str, node: str, now_s: float) -> None:
-        """Nothing more is done for a pod. What it made its node pull is pulled to the end."""
+        """Stop working on a pod. A pull that it caused goes on."""
         place = self._at(node, now_s)
         place.creating.remove(pod, now_s)
         place.waiting.pop(pod, None)
@@ -267,7 +268,7 @@ class NodeModel:
         self._rooms.forget_asked(pod)
 
     def gone(self, pod: str, node: str, now_s: float) -> None:
-        """A pod is no more: what it had is free for others."""
+        """A pod is deleted: its resources are free."""
         self.cancel(pod, node, now_s)
         self._generation.pop(pod, None)
         self._why_not.pop(pod, None)
@@ -290,22 +291,22 @@ class NodeModel:
         place.due_s = place.next_s()
 
     def has_image(self, node: str, image: str) -> None:
-        """A node had this image before the model started."""
+        """The node had this image before the model started."""
         self._at(node, -math.inf).images.add(tagged(image))
 
     def images(self, node: str) -> list[str]:
         return sorted(self._nodes[node].images) if node in self._nodes else []
 
     def creating(self, node: str) -> int:
-        """How many pods share the node's speed now (k_n)."""
+        """k_n: how many pods share the node's speed now."""
         return len(self._nodes[node].creating) if node in self._nodes else 0
 
     def next_event_s(self) -> float:
-        """When something happens next if nothing comes or goes."""
+        """When the next event happens if no pod arrives or leaves."""
         return min((place.due_s for place in self._nodes.values()), default=math.inf)
 
     def advance(self, now_s: float) -> list[Event]:
-        """Everything that happened up to now and was not told yet, in order of time."""
+        """All events up to now that were not returned yet, in order of time."""
         for node, place in self._nodes.items():
             if place.due_s <= now_s:
                 self._advance_node(node, now_s)

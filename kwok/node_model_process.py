@@ -1,9 +1,10 @@
-"""Runs the node model against a lab: watches pods, and lets KWOK make them Ready when the model says.
+"""Run the node model against a lab: watch pods, and let KWOK make them Ready when the model has created
+them.
 
-`python -m kwok.node_model_process`. It plays the kubelet where KWOK does not: the annotation that
-KWOK's stages wait for (kwok/stages/pod-ready.yaml), the images in a node's status, the Events of image
-pulls, and resizes in place (`kwok.node_model_resize_status`). Pods told to hang or whose image cannot be
-had take no share of a node's speed: nothing is being created there.
+`python -m kwok.node_model_process`. It does what a kubelet does and KWOK does not: it sets the annotation
+that KWOK's stages wait for (kwok/stages/pod-ready.yaml), writes the images in a node's status and the
+Events of image pulls, and resizes pods in place (`kwok.node_model_resize_status`). Pods that hang or whose
+image cannot be pulled take no share of a node's speed: nothing is being created there.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ log = structlog.get_logger(__name__)
 CREATED = "lab.surgekit.dev/created"
 FATE = "lab.surgekit.dev/fate"
 _NEVER_CREATED = {"hang", "pull-error"}
-# The API server's admission (PodResize, 1.36) already refuses more than the allocatable; a kubelet has
-# further reasons, such as a Guaranteed pod under the static CPU manager.
+# The API server's admission (PodResize, 1.36) already refuses more than the allocatable. A kubelet refuses
+# more, such as a Guaranteed pod under the static CPU manager.
 _RESIZE_INFEASIBLE = "resize-infeasible"
 _MORE_THAN_ANY_NODE = Amount(10**9, 10**18)
 _WRITERS = 16  # as many as surgekit.kube.client keeps connections
@@ -68,19 +69,19 @@ _ResizeEvent = ResizePending | ResizeStarted | ResizeFailed | Resized
 
 
 class NodeModelProcess:
-    """The consumer of the pod watch, and the clock that asks the model what happened."""
+    """Consumes the pod watch, and writes what the model reports."""
 
     def __init__(self, kube: Kube, scenario: Scenario) -> None:
         self._kube, self._scenario = kube, scenario
         self._model = NodeModel(scenario)
         self._pods: dict[str, tuple[str, str, str]] = {}  # uid -> (namespace, name, node)
         self._resizing: dict[str, dict[int, Json]] = {}  # uid -> generation -> the pod that asks for it
-        self._known_nodes: set[str] = set()  # whose allocatable the model was told
+        self._known_nodes: set[str] = set()  # nodes whose allocatable the model knows
         self._changed = threading.Condition()
-        # A pod always has the same one, so that what is written of it is in order.
+        # A pod always uses the same one, so that its writes stay in order.
         self._writers = [ThreadPoolExecutor(1, thread_name_prefix="writer") for _ in range(_WRITERS)]
         self._image_writes = threading.Lock()
-        # The model's time 0 is the scenario's epoch, so that others can ask it what tau was when.
+        # The model's time 0 is the scenario's epoch, so that others can compute tau at any time.
         self._start_s = time.monotonic() - (time.time() - scenario.epoch_s)
         nodes, _ = kube.list_all("/api/v1/nodes")
         for node in nodes:
@@ -107,7 +108,7 @@ class NodeModelProcess:
             self._changed.notify()
 
     def run(self, stopping: threading.Event) -> None:
-        """Until told to stop: sleep to the model's next event, act on it."""
+        """Until `stopping` is set: sleep until the model's next event and write it."""
         while not stopping.is_set():
             with self._changed:
                 happened = self._model.advance(time.monotonic() - self._start_s)
@@ -128,14 +129,14 @@ class NodeModelProcess:
         self._pods[uid] = (meta["namespace"], meta["name"], node)
         self._model.hold(uid, node, allocated(pod))
         if "deletionTimestamp" in meta:
-            self._model.cancel(uid, node, now_s)  # what it has stays taken until it is gone
+            self._model.cancel(uid, node, now_s)  # its resources stay taken until it is gone
         elif CREATED not in (meta.get("annotations") or {}):
             if (meta.get("labels") or {}).get(FATE) in _NEVER_CREATED:
                 return
             containers = spec["containers"] + (spec.get("initContainers") or [])
             self._model.bind(uid, node, len(containers), [c.get("image", "") for c in containers], now_s)
         elif is_asked(pod):
-            if node not in self._known_nodes:  # it came after the start
+            if node not in self._known_nodes:  # added after the start
                 self._tell_allocatable(self._kube.get(f"/api/v1/nodes/{node}"))
             self._resizing.setdefault(uid, {}).setdefault(meta["generation"], pod)
             refused = (meta.get("labels") or {}).get(FATE) == _RESIZE_INFEASIBLE
@@ -172,13 +173,13 @@ class NodeModelProcess:
                 case Pulled():
                     self._tell(pod, event, "Pulled", _pulled_message(event, self._scenario))
         except (ApiError, KubeUnreachable) as error:
-            if not (isinstance(error, ApiError) and error.code == 404):  # deleted meanwhile
+            if not (isinstance(error, ApiError) and error.code == 404):  # deleted in the meantime
                 log.warning("node model write failed", node=event.node, error=str(error))
         except Exception:
             log.exception("node model write failed", node=event.node)
 
     def _annotate(self, pod: tuple[str, str, str], uid: str, key: str, value: str) -> None:
-        # With the uid, so that a pod of the same name that came meanwhile is left alone.
+        # With the uid, so that a newer pod of the same name is not changed.
         body = {"metadata": {"uid": uid, "annotations": {key: value}}}
         self._patch(f"/api/v1/namespaces/{pod[0]}/pods/{pod[1]}", body)
 
@@ -214,7 +215,7 @@ class NodeModelProcess:
         self._patch(f"/api/v1/namespaces/{pod[0]}/pods/{pod[1]}/status", body, STRATEGIC)
 
     def _write_images(self, node: str) -> None:
-        with self._image_writes:  # the last write must be the fullest
+        with self._image_writes:  # the last write must be complete
             with self._changed:
                 names = self._model.images(node)
             images = [{"names": [n], "sizeBytes": self._scenario.image(n).size_bytes} for n in names]
@@ -245,7 +246,7 @@ class NodeModelProcess:
 
 
 def _pulled_message(event: Pulled, scenario: Scenario) -> str:
-    """In a kubelet's words, from which probes read the time."""
+    """The kubelet's message, from which probes read the duration."""
     size = scenario.image(event.image).size_bytes
     return (
         f'Successfully pulled image "{event.image}" in {_duration(event.pull_s)}'
@@ -266,7 +267,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--scenario", type=Path, required=True)
-    parser.add_argument("--ready-file", type=Path, required=True, help="made once the pods are known")
+    parser.add_argument("--ready-file", type=Path, required=True, help="created when the pods are known")
     given = parser.parse_args()
     logs.configure()
     kube = Kube.connect(given.kubeconfig)

@@ -1,13 +1,14 @@
-"""What a kubelet writes of a resize in place (KEP-1287, Kubernetes 1.36), as strategic merge patches of a
-pod's status: PodResizePending with Deferred or Infeasible while it does not fit; PodResizeInProgress and
-`allocatedResources` once it is granted; then `resources` follow the spec and the conditions are gone.
+"""The pod status that a kubelet writes during a resize in place (KEP-1287, Kubernetes 1.36), as strategic
+merge patches.
 
-A resize taken back while it waits is carried out as one more resize, to what the pod has.
+PodResizePending with Deferred or Infeasible while it does not fit; PodResizeInProgress and
+`allocatedResources` when it is granted; then `resources` follow the spec and the conditions are removed. A
+resize withdrawn while it waits is carried out as another resize, back to the pod's present resources.
 
-Memory that is in use is not taken away (validateMemoryResizeAction of pkg/kubelet/kuberuntime): a granted
-resize that would lower a memory limit to the use or below changes nothing, cpu included. PodResizeInProgress
-then has the reason Error, `allocatedResources` are those granted, `resources` those it had; the kubelet tries
-again until it can.
+Memory in use is not taken away (validateMemoryResizeAction of pkg/kubelet/kuberuntime): a granted resize
+that would set a memory limit at or below the usage changes nothing, its CPU part included.
+PodResizeInProgress then has the reason Error, `allocatedResources` are the granted ones and `resources` the
+former ones. The kubelet retries until it succeeds.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ MEMORY_IN_USE = "lab.surgekit.dev/memory-in-use"
 
 
 def allocated(pod: Json) -> Amount:
-    """What a pod was granted: its containers' allocatedResources, the spec of those not started."""
+    """The granted resources: allocatedResources of its containers, or the spec of those not started."""
     statuses = {c["name"]: c for c in pod["status"].get("containerStatuses") or []}
     containers = []
     for container in pod["spec"]["containers"]:
@@ -45,7 +46,8 @@ def asked(pod: Json) -> Amount:
 
 
 def is_asked(pod: Json) -> bool:
-    """Whether a running pod's spec asks for other resources than its containers have, or did in vain."""
+    """Whether a running pod's spec differs from its containers' resources, or its last resize did not
+    succeed."""
     status = pod["status"]
     if status.get("phase") != "Running":
         return False
@@ -72,19 +74,19 @@ def resized(pod: Json) -> Json:
 
 
 def failed(pod: Json, message: str, now: datetime) -> Json:
-    """Granted, and not carried out."""
+    """Granted, but not carried out."""
     error = _condition(_IN_PROGRESS, pod, now, reason="Error", message=message)
     return _status(pod, [_absent(_PENDING), error])
 
 
 def memory_in_use(pod: Json) -> float:
-    """In bytes; 0 where the pod does not say."""
+    """In bytes; 0 without the annotation."""
     said = (pod["metadata"].get("annotations") or {}).get(MEMORY_IN_USE)
     return parse(said) if said else 0.0
 
 
 def too_small(pod: Json, in_use_bytes: float) -> str:
-    """Why a kubelet does not carry out what this pod's spec asks for, in its words; empty when it does."""
+    """The kubelet's message if it cannot carry out the pod's spec; empty if it can."""
     had = {c["name"]: _limit(c) for c in pod["status"].get("containerStatuses") or []}
     wanted = {c["name"]: _limit(c) for c in pod["spec"]["containers"]}
     whole = sum(wanted.values())
@@ -101,7 +103,7 @@ def too_small(pod: Json, in_use_bytes: float) -> str:
 
 
 def _limit(container: Json) -> int:
-    """0: none."""
+    """The memory limit in bytes; 0 if there is none."""
     return round(parse(((container.get("resources") or {}).get("limits") or {}).get("memory", 0)))
 
 

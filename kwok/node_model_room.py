@@ -1,10 +1,10 @@
-"""What a kubelet lets its pods have: whether a resize in place is granted, put off, or refused.
+"""Decide whether a resize in place is granted, deferred or refused, as a kubelet does.
 
-KEP-1287 as the kubelet of Kubernetes 1.36 has it (pkg/kubelet/allocation): requests count, and what was
-granted counts from that moment, before it has been carried out, be it more or less. More than the node's
-allocatable is Infeasible and not looked at again; what does not fit beside the others is Deferred and
-tried again whenever something is freed: those that ask for no more than they have first, then those that
-wait longest, each that fits. (The kubelet also goes by priority and QoS class; pods here have one of each.)
+KEP-1287 as in the kubelet of Kubernetes 1.36 (pkg/kubelet/allocation). Requests count, and a granted amount
+counts from that moment on, before it has been carried out. More than the node's allocatable is Infeasible
+and not retried. What does not fit beside the other pods is Deferred and retried whenever resources are
+freed: first resizes that ask for no more than they have, then the longest waiting, each one that fits. (The
+kubelet also sorts by priority and QoS class; pods here have one of each.)
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Amount", "Refusal", "Rooms"]
 
 @dataclass(frozen=True)
 class Amount:
-    """What a pod requests, or a node has."""
+    """A pod's requests, or a node's resources."""
 
     cpu_millicores: int
     memory_bytes: int
@@ -29,18 +29,18 @@ class Amount:
 @dataclass(frozen=True)
 class Refusal:
     reason: str  # of the condition PodResizePending
-    message: str  # in a kubelet's words
+    message: str  # the kubelet's text
 
 
 @dataclass
 class _Room:
     allocatable: Amount | None
     held: dict[str, Amount]
-    asked: dict[str, Amount]  # Deferred, the one that waits longest first
+    asked: dict[str, Amount]  # deferred, longest waiting first
 
 
 class Rooms:
-    """What is taken on every node, and who waits for more."""
+    """The resources held on every node, and the deferred resizes."""
 
     def __init__(self) -> None:
         self._rooms: dict[str, _Room] = {}
@@ -64,12 +64,13 @@ class Rooms:
             self._rooms[node].asked.pop(pod, None)
 
     def held(self, node: str) -> Amount:
-        """By all pods of a node."""
+        """The sum over all pods of a node."""
         held = self._at(node).held.values()
         return Amount(sum(a.cpu_millicores for a in held), sum(a.memory_bytes for a in held))
 
     def ask(self, pod: str, node: str, amount: Amount) -> Refusal | None:
-        """None when granted: from now on it holds `amount`. A newer question replaces one that waits."""
+        """Request `amount`; None if it is granted and held from now on. Replaces a deferred request of the
+        pod."""
         self.hold(pod, node, amount)
         room = self._at(node)
         room.asked.pop(pod, None)
@@ -81,7 +82,7 @@ class Rooms:
         return refusal
 
     def retry(self, node: str) -> list[str]:
-        """The pods whose Deferred resizes are granted now."""
+        """Grant deferred resizes that fit now; the pods."""
         room, granted = self._at(node), []
         order = sorted(room.asked, key=lambda pod: _grows(room.held[pod], room.asked[pod]))  # stable
         for pod in order:

@@ -1,18 +1,18 @@
-"""Emulated nodes, many at once."""
+"""Create emulated nodes, many at once."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from types import MappingProxyType
 from typing import Any
 
 from kwok.errors import NodesNotReady
 from surgekit.kube.client import ApiError, Kube
 
-__all__ = ["add_nodes", "kubelet_addresses", "node_body"]
+__all__ = ["NodeShape", "add_nodes", "kubelet_addresses", "node_body"]
 
 _NODE_INFO = {
     "architecture": "amd64",
@@ -29,21 +29,18 @@ _NODE_INFO = {
 _PARALLEL = 16  # as many as surgekit.kube.client keeps connections
 
 
-def add_nodes(
-    kube: Kube,
-    count: int,
-    capacity: dict[str, str],
-    prefix: str,
-    timeout_s: float,
-    kubelet_port: int | None = None,
-    allocatable: Mapping[str, str] = MappingProxyType({}),
-    labels: Mapping[str, str] = MappingProxyType({}),
-) -> list[str]:
-    """Create nodes `<prefix>-<i>`, numbered on from those there, and wait until pods may go there.
+@dataclass(frozen=True)
+class NodeShape:
+    """What the nodes of one call have in common."""
 
-    With `kubelet_port` a node says that its kubelet listens there, on a loopback address of its own.
-    `allocatable` names what is less than the capacity.
-    """
+    capacity: Mapping[str, str]
+    allocatable: Mapping[str, str] = field(default_factory=dict)  # only what is below the capacity
+    labels: Mapping[str, str] = field(default_factory=dict)
+    kubelet_port: int | None = None  # each node's kubelet listens there, on a loopback address of its own
+
+
+def add_nodes(kube: Kube, count: int, shape: NodeShape, prefix: str, timeout_s: float) -> list[str]:
+    """Create nodes `<prefix>-<i>`, skipping names in use, and wait until pods can be scheduled there."""
     known, _ = kube.list_all("/api/v1/nodes")
     taken = {node["metadata"]["name"] for node in known}
     names: list[str] = []
@@ -52,10 +49,7 @@ def add_nodes(
         if (name := f"{prefix}-{number}") not in taken:
             names.append(name)
         number += 1
-    bodies = [
-        node_body(name, len(known) + i, capacity, {**capacity, **allocatable}, labels, kubelet_port)
-        for i, name in enumerate(names)
-    ]
+    bodies = [node_body(name, len(known) + i, shape) for i, name in enumerate(names)]
     with ThreadPoolExecutor(_PARALLEL) as pool:
         list(pool.map(lambda body: kube.create("/api/v1/nodes", body), bodies))
     _await_ready(kube, set(names), timeout_s)
@@ -63,7 +57,7 @@ def add_nodes(
 
 
 def kubelet_addresses(kube: Kube) -> dict[str, str]:
-    """The nodes with a kubelet that can be reached: name by address."""
+    """Node names by the address of their kubelet; nodes without a kubelet port are left out."""
     found: dict[str, str] = {}
     for node in kube.list_all("/api/v1/nodes")[0]:
         if node["status"].get("daemonEndpoints", {}).get("kubeletEndpoint", {}).get("Port"):
@@ -72,23 +66,16 @@ def kubelet_addresses(kube: Kube) -> dict[str, str]:
     return found
 
 
-def node_body(
-    name: str,
-    index: int,
-    capacity: Mapping[str, str],
-    allocatable: Mapping[str, str],
-    labels: Mapping[str, str],
-    kubelet_port: int | None,
-) -> dict[str, Any]:
-    """A node as a kubelet in good health registers it.
+def node_body(name: str, index: int, shape: NodeShape) -> dict[str, Any]:
+    """A Node object as a healthy kubelet registers it; `index` picks its addresses.
 
-    Registered as Ready and with all labels the controllers would add: each write saved here is 5,000
-    writes saved on a large lab, and a node seen unready may stay tainted until the controller manager's
-    next round, 25 s later.
+    It is Ready and has all labels that controllers would add. Each write saved here is 5,000 writes on a
+    large lab, and a node once seen unready may stay tainted until the controller manager's next sync,
+    25 s later.
     """
-    network = "172.20" if kubelet_port is None else "127.1"
-    endpoints = {} if kubelet_port is None else {"kubeletEndpoint": {"Port": kubelet_port}}
-    cidr = f"10.{index // 256}.{index % 256}.0/24"  # KWOK takes pod addresses from here
+    network = "172.20" if shape.kubelet_port is None else "127.1"
+    endpoints = {} if shape.kubelet_port is None else {"kubeletEndpoint": {"Port": shape.kubelet_port}}
+    cidr = f"10.{index // 256}.{index % 256}.0/24"  # KWOK picks pod addresses from this range
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -100,14 +87,14 @@ def node_body(
                 "kubernetes.io/arch": "amd64",
                 "beta.kubernetes.io/os": "linux",
                 "beta.kubernetes.io/arch": "amd64",
-                **labels,
+                **shape.labels,
             },
             "annotations": {"kwok.x-k8s.io/node": "fake"},
         },
         "spec": {"podCIDR": cidr, "podCIDRs": [cidr]},
         "status": {
-            "capacity": capacity,
-            "allocatable": allocatable,
+            "capacity": dict(shape.capacity),
+            "allocatable": {**shape.capacity, **shape.allocatable},
             "conditions": _conditions(datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")),
             "addresses": [
                 {"type": "InternalIP", "address": f"{network}.{index // 256}.{index % 256}"},
@@ -139,7 +126,7 @@ def _conditions(now: str) -> list[dict[str, str]]:
 
 
 def _await_ready(kube: Kube, missing: set[str], timeout_s: float) -> None:
-    """Ready and without a taint, or the first pods would pile up on the first nodes."""
+    """Wait until all are Ready and untainted; otherwise the first pods would pile up on the first nodes."""
     deadline_s = time.monotonic() + timeout_s
     while missing:
         try:

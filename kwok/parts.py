@@ -1,7 +1,7 @@
-"""surgekit's own parts as processes of a lab, each under its own service account, TLS as shipped.
+"""Run surgekit's own parts as processes of a lab, each under its own service account, with TLS as shipped.
 
-What the manifests would install is installed from the manifests; only what would run in pods (KWOK's
-pods run nothing) runs here as processes instead.
+Objects come from the manifests. Only programs that would run in pods run as processes: KWOK's pods run
+nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ import yaml
 
 from kwok.lab import Lab
 from kwok.pods import pod, wait_for_account
-from kwok.ports import answers_ready
+from kwok.ports import answers_ready, get_text
 from kwok.processes import Process
 from surgekit.shipped_manifests import MANIFESTS
 from surgekit.tls import ensure, mutual_tls
@@ -46,14 +46,14 @@ NAMESPACE = "surgekit-system"
 PLACEMENT = "surgekit.dev/placement"  # label: the mode a pod asks for
 SCORED = "surgekit.dev/scored"  # resource: asked for by pods that opted in, an amount of zero
 HAPROXY = "balancer-haproxy"
-# The extender's in the scheduler's configuration; scheduler_extender/README.md says why.
+# The extender's weight in the scheduler's configuration; docs/decisions/extender-details.md says why 30.
 WEIGHT = 30
 SCHEDULER_CLIENT, LAB_CLIENT = "kube-scheduler", "surgekit-lab"
 _IN_PODS = {"Deployment", "Job", "CronJob", "PodDisruptionBudget", "Service", "NetworkPolicy"}
 
 
 def install(lab: Lab) -> None:
-    """CRDs, RBAC and the opt-in policy, as the manifests have them; once the policy is in force."""
+    """Apply CRDs, RBAC and the opt-in policy from the manifests, and wait until the policy is in force."""
     apply_manifests(lab, MANIFESTS / "base", MANIFESTS / "base" / "opt-in")
     wait_for_account(lab.kube, "default")
     asking = pod("asking", "1m", "1Mi", labels={PLACEMENT: "enforce"})
@@ -66,7 +66,7 @@ def install(lab: Lab) -> None:
 
 
 def apply_manifests(lab: Lab, *directories: Path) -> None:
-    """What kustomize makes of `directories`, without what would run in pods."""
+    """Apply the kustomize output of `directories`, without objects that need running pods."""
     rendered = [lab.kubectl("kustomize", directory) for directory in directories]
     documents = [d for text in rendered for d in yaml.safe_load_all(text)]
     kept = [d for d in documents if d["kind"] not in _IN_PODS]
@@ -112,6 +112,10 @@ class ExtenderPart:
     def request(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
         return mutual_tls.request(self.url + path, self.certificates, LAB_CLIENT, method, body)
 
+    def metrics(self) -> str:
+        """The text of /metrics."""
+        return get_text(self.health_port, "/metrics")
+
     def ready(self) -> bool:
         return answers_ready(self.health_port)
 
@@ -145,7 +149,7 @@ def start_extender(
 
 
 def find_extender(lab: Lab, name: str = "extender") -> ExtenderPart | None:
-    """The extender that was started in this lab, by whatever process."""
+    """The extender of this lab, whichever process started it; None if there is none."""
     try:
         facts = json.loads(_record(lab, name).read_text())
     except FileNotFoundError:
@@ -170,7 +174,7 @@ def start_kneescale(lab: Lab, settings: Mapping[str, Any], name: str = "kneescal
 
 
 def install_combofunc(lab: Lab) -> None:
-    """Beside `install`, which has the CRD NodeSpeed."""
+    """Call `install` too, which has the CRD NodeSpeed."""
     apply_manifests(lab, MANIFESTS / "combofunc")
 
 
@@ -183,13 +187,22 @@ def install_load_balancer(lab: Lab) -> None:
 
 
 def start_load_balancer(
-    lab: Lab, haproxy: Path, settings: Mapping[str, Any], name: str = "balancer"
+    lab: Lab,
+    haproxy: Path,
+    settings: Mapping[str, Any],
+    edit_configuration: Callable[[str], str] = str,
+    name: str = "balancer",
 ) -> Process:
-    """The balancer and the HAProxy it drives, in `settings["directory"]`; the balancer's process."""
+    """Start HAProxy and the balancer that drives it; return the balancer's process.
+
+    `settings["directory"]` is where both keep their files. `edit_configuration` changes the HAProxy
+    configuration that the balancer wrote, before HAProxy reads it."""
     file, directory = lab.directory / f"{name}.settings.yaml", Path(settings["directory"])
     file.write_text(yaml.safe_dump(dict(settings)))
     serve: list[str | Path] = [sys.executable, "-m", "surgekit", "serve", "load-balancer", "--settings", file]
     subprocess.run([*serve, "--write-configuration"], check=True, timeout=60)
+    written = directory / "haproxy.cfg"
+    written.write_text(edit_configuration(written.read_text()))
     start_haproxy(lab, haproxy, directory)
     return _start_controller(lab, "load-balancer", name, settings, "surgekit-balancer")
 

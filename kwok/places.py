@@ -1,4 +1,4 @@
-"""Where the lab keeps things: what can be rebuilt (cache) apart from what is running (state)."""
+"""The lab's directories: a cache that can be rebuilt, and the state of running labs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def cache_directory(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def labs_directory(environ: Mapping[str, str] = os.environ) -> Path:
-    """One directory a lab: its etcd, logs, pid files and kubeconfigs."""
+    """One directory for each lab: its etcd, logs, pid files and kubeconfigs."""
     return _base(environ, "SURGEKIT_STATE_DIR", "XDG_STATE_HOME", ".local/state") / "labs"
 
 

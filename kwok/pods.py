@@ -1,4 +1,4 @@
-"""Pods by the hundred, for experiments."""
+"""Create and delete pods by the hundred, for experiments."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def pod(
 
 
 def create_pods(
-    kube: Kube, namespace: str, count: int, cpu: str, memory: str, prefix: str = "pod", **rest: Any
+    kube: Kube, namespace: str, count: int, cpu: str, memory: str, *, prefix: str = "pod", **rest: Any
 ) -> list[str]:
-    """Create pods in parallel; their names."""
+    """Create `count` pods in parallel and return their names; `rest` goes to `pod`."""
     path = f"/api/v1/namespaces/{namespace}/pods"
     names = [f"{prefix}-{i:05d}" for i in range(count)]
     wait_for_account(kube, namespace)
@@ -50,7 +50,7 @@ def create_pods(
 
 
 def wait_for_account(kube: Kube, namespace: str, timeout_s: float = 90.0) -> None:
-    """Admission refuses pods until the controller manager has made the namespace's default account."""
+    """Wait for the namespace's default service account: admission refuses pods until it exists."""
     account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
     wait_for(lambda: kube.get(account), f"the default account of {namespace}", timeout_s)
 
@@ -59,7 +59,7 @@ def delete_pods(kube: Kube, namespace: str, timeout_s: float = 120.0, **selector
     """Delete the pods of a namespace and wait until they are gone."""
     path = f"/api/v1/namespaces/{namespace}/pods"
     pods, _ = kube.list_all(path, **selectors)
-    # One by one and in parallel: deleting a collection takes its pods one after the other.
+    # Parallel single deletes: the API server deletes the pods of a collection one after the other.
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(lambda p: _delete(kube, f"{path}/{p['metadata']['name']}"), pods))
     wait_for(lambda: not kube.get(path, limit=1, **selectors)["items"], f"an empty {namespace}", timeout_s)

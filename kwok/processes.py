@@ -1,8 +1,8 @@
-"""The processes of one lab: started with a mark, found again by it, and ended without leftovers.
+"""Start the processes of a lab with a mark, find them by it, and end them without leftovers.
 
-Every process of a lab, also those kwokctl starts, inherits `SURGEKIT_LAB=<directory>` in its
-environment. So a lab can be taken down by anybody at any time, even when whoever created it was
-killed between starting a process and writing down its pid. Where there is no /proc, pid files serve.
+Every process of a lab, including those that kwokctl starts, inherits `SURGEKIT_LAB=<directory>` in its
+environment. So anybody can remove a lab at any time, even if its creator was killed between starting a
+process and writing its pid. Without /proc, pid files are used.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from kwok.network_namespace import remove_namespace
 __all__ = ["Process", "Processes", "marked_environment", "take_down"]
 
 _MARK = "SURGEKIT_LAB"
-_GRACE_S = 5.0  # between asking a process to end and ending it
-_PATIENCE_S = 60.0  # with processes that even SIGKILL does not end: stuck in the kernel, or not ours
+_GRACE_S = 5.0  # between SIGTERM and SIGKILL
+_PATIENCE_S = 60.0  # for processes that survive SIGKILL: stuck in the kernel, or not ours
 _PROC = Path("/proc")
-# Ours to wait for, or they stay as zombies; kept past the object that started them, as they may live on.
+# Children to wait for, or they stay as zombies. They may outlive the object that started them.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
 @dataclass(frozen=True)
 class Process:
-    """One running process of a lab; `port` is where it serves, if it was given one."""
+    """A running process of a lab, and the port that it serves, if any."""
 
     name: str
     pid: int
@@ -44,7 +44,7 @@ class Process:
 
 
 class Processes:
-    """Starts and ends named processes; pid files let another invocation end them."""
+    """Starts and ends named processes. Pid files let another invocation end them."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -68,7 +68,7 @@ class Processes:
         log = self._logs / f"{name}.log"
         with log.open("ab") as output:
             begin = output.tell()
-            # A session of its own: Ctrl-C in the terminal that started the lab is not for its parts.
+            # A session of its own, so that Ctrl-C in the terminal does not reach it.
             child = subprocess.Popen(
                 [str(a) for a in argv],
                 env=marked_environment(self._directory, env),
@@ -103,16 +103,16 @@ class Processes:
         return Process(name, pid, self._logs / f"{name}.log") if _is_of(pid, self._directory) else None
 
     def all(self) -> list[Process]:
-        """Those started here, running or not, by name."""
+        """The processes started here that still run, by name."""
         found = (self.find(file.stem) for file in sorted(self._pids.glob("*.pid")))
         return [process for process in found if process]
 
     def stop(self, name: str) -> None:
-        """End it in good order; nothing to do when it is not running."""
+        """End it with SIGTERM; nothing to do if it does not run."""
         self._end(name, signal.SIGTERM)
 
     def kill(self, name: str) -> None:
-        """End it as a crash would."""
+        """End it with SIGKILL, as a crash would."""
         self._end(name, signal.SIGKILL)
 
     def _end(self, name: str, how: signal.Signals) -> None:
@@ -135,12 +135,12 @@ def _reap() -> None:
 
 
 def marked_environment(directory: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment that makes a process, and all it starts, part of the lab in `directory`."""
+    """The environment that marks a process, and all it starts, as part of the lab in `directory`."""
     return dict(os.environ) | dict(extra or {}) | {_MARK: str(directory)}
 
 
 def take_down(directory: Path) -> None:
-    """End every process of the lab in `directory` and remove it; works on half a lab too."""
+    """End every process of the lab in `directory` and delete the directory. Works on half a lab."""
     start_s = time.monotonic()
     while pids := _pids_of(directory):
         waited_s = time.monotonic() - start_s
@@ -150,7 +150,7 @@ def take_down(directory: Path) -> None:
         for pid in pids:
             _signal(pid, how)
         _reap()
-        # A process in the middle of starting another may slip by one round, never by all.
+        # A child that is just being started may be missed once, and is found in the next round.
         time.sleep(0.05)
     _reap()
     remove_namespace(directory)
@@ -167,7 +167,7 @@ def _pids_of(directory: Path) -> list[int]:
 
 
 def _is_of(pid: int, directory: Path) -> bool:
-    """A pid from a file may have been given to a stranger since: look at its mark."""
+    """Whether the process has the mark: a pid from a file may belong to another process by now."""
     if not _PROC.is_dir():
         return _alive(pid)
     try:
@@ -185,7 +185,7 @@ def _alive(pid: int) -> bool:
     except PermissionError:
         return True
     try:
-        # Ended but not yet waited for (by us, or by an init that is slow to reap) is not running.
+        # A zombie, not yet reaped by us or by init, does not run.
         state = (_PROC / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()[0]
     except OSError:
         return not _PROC.is_dir()
@@ -198,7 +198,7 @@ def _signal(pid: int, how: signal.Signals) -> None:
 
 
 def _signal_group(pid: int, how: signal.Signals) -> None:
-    """The process and its workers: it leads a session of its own."""
+    """Signal the process and its workers; it leads a session of its own."""
     try:
         os.killpg(pid, how)
     except (ProcessLookupError, PermissionError):

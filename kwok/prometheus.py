@@ -1,4 +1,4 @@
-"""A real Prometheus as a process of a lab; what it scrapes is in a file, which may change while it runs."""
+"""Run a real Prometheus as a process of a lab. Its targets are in a file that may change while it runs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Targets = Mapping[str, Sequence[str]]  # job -> host:port
 
 
 def start(lab: Lab, targets: Targets, scrape_interval_s: float = 1.0) -> Process:
-    """Scrape /metrics of `targets`; the API is at http://127.0.0.1:<the returned process's port>."""
+    """Scrape /metrics of `targets`; the API is at http://127.0.0.1:<port of the returned process>."""
     directory = lab.directory / PROMETHEUS
     directory.mkdir(exist_ok=True)
     set_targets(lab, targets)
     interval = f"{round(scrape_interval_s * 1000)}ms"
     config = {
         "global": {"scrape_interval": interval, "scrape_timeout": interval},
-        # One job to Prometheus: the file gives each target the job that it belongs to.
+        # A single job for Prometheus; the file sets the job label of each target.
         "scrape_configs": [
             {"job_name": "lab", "file_sd_configs": [{"files": [str(directory / "targets.json")]}]}
         ],
@@ -39,7 +39,7 @@ def start(lab: Lab, targets: Targets, scrape_interval_s: float = 1.0) -> Process
         f"--config.file={file}",
         f"--storage.tsdb.path={directory / 'data'}",
         f"--web.listen-address=127.0.0.1:{port}",
-        # How long a change of targets waits to be taken up; the default is 5 s.
+        # How soon changed targets are applied; the default is 5 s.
         "--scrape.discovery-reload-interval=1s",
         "--log.level=warn",
     ]
@@ -47,9 +47,9 @@ def start(lab: Lab, targets: Targets, scrape_interval_s: float = 1.0) -> Process
 
 
 def set_targets(lab: Lab, targets: Targets) -> None:
-    """From now on these are scraped, and no others; a running Prometheus sees it within a second or two."""
+    """Scrape exactly these from now on; a running Prometheus notices within one or two seconds."""
     groups = [{"targets": list(hosts), "labels": {"job": job}} for job, hosts in targets.items()]
     file = lab.directory / PROMETHEUS / "targets.json"
     new = file.with_suffix(".new")
     new.write_text(json.dumps(groups))
-    new.replace(file)  # never half a file
+    new.replace(file)  # readers never see half a file

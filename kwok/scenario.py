@@ -1,8 +1,8 @@
-"""How fast each emulated node is, and how that changes: data, the same for the same seed.
+"""The speed of each emulated node over time, as data: the same seed gives the same speeds.
 
-ComboFunc fig. 3: a node's creation speed is volatile from moment to moment, while the long-term
-averages of like nodes are alike. So every node wanders around one mean (a mean-reverting random walk
-in the logarithm of tau), and the fastest and the slowest are never more than `max_ratio` apart.
+ComboFunc fig. 3: a node's creation speed is volatile from moment to moment, while the long-term averages of
+like nodes are alike. So every node's speed is a mean-reverting random walk around one mean (in the
+logarithm of tau), and the fastest and the slowest node differ by at most `max_ratio`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ __all__ = ["Image", "NodeSpeed", "Scenario", "Walk", "tagged"]
 
 @dataclass(frozen=True)
 class Walk:
-    """How a node's speed wanders. The defaults are the distribution our benches commit to.
+    """The random walk of a node's speed. The defaults are the distribution that the benches use.
 
-    A step is a minute, the resolution of the traces whose load makes the speeds of fig. 3 change; each
-    node takes its steps at moments of its own. In steady state ln(tau) has a standard deviation of
-    volatility / sqrt(2 * reversion - reversion**2) = 0.34, and forgets its past in step_s / reversion =
-    10 minutes; clipped at +-ln(max_ratio) / 2.
+    A step is a minute, the resolution of the traces whose load changes the speeds in fig. 3; each node
+    takes its steps at moments of its own. In steady state ln(tau) has a standard deviation of volatility /
+    sqrt(2 * reversion - reversion**2) = 0.34. It forgets its past in step_s / reversion = 10 minutes, and
+    is clipped at +-ln(max_ratio) / 2.
     """
 
     step_s: float = 60.0
@@ -47,9 +47,9 @@ class Walk:
 
 @dataclass(frozen=True)
 class NodeSpeed:
-    """Seconds to create one container when alone (tau_c), and to resize one in place (tau_u).
+    """Seconds to create one container alone (tau_c), and to resize one in place (tau_u).
 
-    `changes` are (from this time on, tau_create_s) and replace the walk on this node.
+    `changes` are (start time, tau_create_s) and replace the walk on this node.
     """
 
     tau_create_s: float
@@ -69,7 +69,7 @@ class NodeSpeed:
 
 @dataclass(frozen=True)
 class Image:
-    """What the first use of an image on a node costs."""
+    """The cost of the first use of an image on a node."""
 
     pull_s: float = 0.0
     size_bytes: int = 50_000_000
@@ -81,7 +81,7 @@ class Image:
 
 @dataclass(frozen=True)
 class Scenario:
-    """The nodes' speeds over time and the images' pull times. Times count from the model's start."""
+    """Node speeds over time and pull times of images. Times count from the start of the model."""
 
     seed: int
     nodes: Mapping[str, NodeSpeed]
@@ -89,7 +89,7 @@ class Scenario:
     walk: Walk | None = None
     images: Mapping[str, Image] = field(default_factory=dict)
     other_images: Image = field(default_factory=Image)
-    epoch_s: float = 0.0  # Unix time at which the model's time was 0; set when a lab starts the model
+    epoch_s: float = 0.0  # Unix time of the model's time 0; set when a lab starts the model
     _paths: dict[str, _Path] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -107,7 +107,7 @@ class Scenario:
         walk: Walk | None = None,
         images: Mapping[str, Image] | None = None,
     ) -> Scenario:
-        """Nodes that wander around one mean, each by itself."""
+        """Nodes with independent random walks around one mean."""
         speed = NodeSpeed(tau_create_s, tau_resize_s)
         return cls(seed, dict.fromkeys(node_names, speed), speed, walk or Walk(), images or {})
 
@@ -132,7 +132,7 @@ class Scenario:
         return self._speed(node).tau_resize_s
 
     def next_change_s(self, node: str, after_s: float) -> float:
-        """When tau_create_s next changes; infinite when it never does."""
+        """When tau_create_s changes next; infinite if never."""
         return self._path(node).next_change_s(after_s)
 
     def image(self, name: str) -> Image:
@@ -162,7 +162,7 @@ class Scenario:
 
     @classmethod
     def load(cls, file: Path) -> Scenario:
-        """From YAML or JSON; an error names the key and the value."""
+        """Read YAML or JSON; an error names the key and the value."""
         try:
             content = yaml.safe_load(file.read_text())
         except (OSError, yaml.YAMLError) as error:
@@ -209,8 +209,8 @@ class _FixedPath(_Path):
 
 
 class _WanderingPath(_Path):
-    """Drawn as far as it is asked for. Seeded with text, which Python turns into the same draws on every
-    machine and in every process (no hash randomisation)."""
+    """Drawn as far as needed. The seed is a text, from which Python draws the same numbers on every machine
+    and in every process (no hash randomisation)."""
 
     def __init__(self, mean_s: float, walk: Walk, seed: str) -> None:
         self._mean_s, self._walk = mean_s, walk

@@ -1,4 +1,4 @@
-"""Wait until the cluster shows what is expected of it."""
+"""Wait for a state of the cluster."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _LOOK_AGAIN_S = 0.05
 
 
 def wait_for(condition: Callable[[], object], what: str, timeout_s: float = 90.0) -> None:
-    """Look again until `condition()` holds.
+    """Poll until `condition()` holds.
 
     Objects of a live cluster fill up field by field. A missing field (LookupError) or object (404) means
-    "not yet"; it is named if time runs out.
+    "not yet"; the error names it when time runs out.
     """
     deadline_s = time.monotonic() + timeout_s
     missing: Exception | None = None

@@ -1,8 +1,8 @@
-"""Takes a lab down when its creator goes away without saying that it may stay.
+"""Remove a lab when its creator dies.
 
-`python -m kwok.watchdog <directory>` reads from a pipe whose other end only the creator holds. The
-creator says `ready` (a lab meant to outlive it) or `down` (it took the lab down itself). The end of
-the pipe without a word means it died, even by SIGKILL, and the lab goes with it.
+`python -m kwok.watchdog <directory>` reads from a pipe whose other end only the creator holds. The creator
+writes `ready` (the lab outlives it) or `down` (it removed the lab itself). If the pipe ends without a word,
+the creator died, even by SIGKILL, and the watchdog removes the lab.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Watchdog:
     """The creator's end of the pipe."""
 
     def __init__(self, directory: Path) -> None:
-        # Nothing of the lab's environment: it must not be taken for a part of what it takes down.
+        # Without the lab's mark in its environment, or it would remove itself.
         self._process = subprocess.Popen(
             [sys.executable, "-m", "kwok.watchdog", str(directory)],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -31,7 +31,7 @@ class Watchdog:
         )  # fmt: skip
 
     def dismiss(self, word: str) -> None:
-        """Say `ready` or `down`; the watchdog ends."""
+        """Write `ready` or `down`; the watchdog ends."""
         self._process.communicate(word.encode())
 
 

@@ -1,1 +1,1 @@
-"""Measures how fast each node creates containers, and publishes it as NodeSpeed objects."""
+"""Measure how fast each node creates containers, and publish it as NodeSpeed objects."""

@@ -1,8 +1,8 @@
-"""Which pods are being created where, from what the sources tell, and which of them give a sample.
+"""Track which pods are being created on which node, and which creations give a sample.
 
 A creation begins when a pod is first seen bound and ends when its containers have started. It gives no
-sample if its begin or end went unwatched, if it waited for an image and nobody told how long, or if it
-ended badly. How the sample comes about: sharing.py.
+sample if the watch missed its begin or end, if it waited for an image for an unknown time, or if it failed.
+sharing.py computes the sample.
 
 Owned by one thread. Time is an argument.
 """
@@ -31,8 +31,8 @@ from node_speed_probe.sharing import Creation, SharedNode
 
 __all__ = ["CreationTracker"]
 
-# Times the estimate. Creations scatter: under 2 that would be taken for a stall. When nothing that began
-# later is done either, it may be the node that slowed down, and 5 times is soon enough.
+# Stalled at so many times the estimate: 2 if a later creation is already done (less is mere scatter), else
+# 5, because the node itself may have slowed down.
 _STALLED_OVERTAKEN_FACTOR, _STALLED_FACTOR = 2.0, 5.0
 _HUNG_FACTOR = 20.0
 
@@ -43,10 +43,10 @@ class CreationTracker:
     def __init__(self) -> None:
         self._nodes: dict[str, SharedNode] = {}
         self._node_of: dict[str, str] = {}  # uid of a pod in creation -> node
-        self._done: set[str] = set()  # pods whose creation is over
+        self._done: set[str] = set()  # pods that are already created
 
     def observe(self, fact: object, now_s: float) -> list[Outcome]:
-        """Take in what a source tells; the creations it ends."""
+        """Apply a fact; return the creations that it ends."""
         match fact:
             case PodSeen():
                 return self._pod(fact, now_s, unsampled="")
@@ -72,7 +72,7 @@ class CreationTracker:
         return []
 
     def tick(self, tau_s: Callable[[str], float], hung_after_s: float, now_s: float) -> list[Outcome]:
-        """Set aside what is far beyond its node's estimate; give up what hangs."""
+        """Set creations aside that are far beyond their node's estimate, and give up those that hang."""
         ended: list[Outcome] = []
         for name in set(self._node_of.values()):
             node, expected_s = self._nodes[name], tau_s(name)
@@ -95,12 +95,12 @@ class CreationTracker:
         return known.sharing.members if known else 0
 
     def in_progress(self, node: str) -> int:
-        """All creations there, paused and stalled ones included."""
+        """All creations on the node, paused and stalled ones included."""
         known = self._nodes.get(node)
         return len(known.creations) if known else 0
 
     def virtual_s(self, node: str, now_s: float) -> float:
-        """V(now) of a node."""
+        """A node's V(now)."""
         known = self._node(node, now_s)
         known.advance(now_s)
         return known.sharing.value_s
@@ -166,7 +166,7 @@ class CreationTracker:
         tau_s = creation.progress_s()
         reason = creation.unsampled
         if creation.unexplained or creation.pulling:
-            # It waited for an image, and since when or until when was never told.
+            # It waited for an image, and the start or end of the pull is unknown.
             reason = reason or "PullUnknown"
         if reason or tau_s <= 0:
             return CreationAborted(creation.node, reason or "Instant")
@@ -182,7 +182,8 @@ class CreationTracker:
         return [CreationAborted(name, reason)]
 
     def _pods_listed(self, listed: PodsListed, now_s: float) -> list[Outcome]:
-        """What began, ended or shared the node while nobody watched is not known: no samples from it."""
+        """Apply a whole list. What happened while the watch was interrupted is unknown, so those creations
+        give no samples."""
         present = {p.uid for p in listed.pods} | listed.unread
         self._done &= present
         ended = [o for uid in self._node_of.keys() - present for o in self._abort(uid, "Deleted", now_s)]

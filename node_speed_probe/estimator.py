@@ -1,16 +1,16 @@
-"""From samples to an estimate: recent, robust, shrunk to the peers, with its uncertainty.
+"""Estimate tau_c of a node from its samples.
 
 - Recent: a sample's weight halves with every `half_life_s` of age and with every 1.5 containers that were
-  begun and created after it, so a node that changed is believed after a few samples, busy or not.
-  Creations that ran side by side weigh the same: single samples of one burst scatter (creations.py), and
-  only their mean is tau_c.
-- Robust: samples are clipped to the weighted median times or over `outlier_factor`. One wild value moves
-  the estimate by a bounded share; several in a row move the median, and then they are the truth.
-- Shrunk: the prior (the median of the peers) counts as `prior_samples`; a node never seen has the prior.
-  A node's speed is volatile and like nodes are alike in the long run (fig. 3): so how much it differs from
-  its peers is believed half after a `half_life_s` in which nothing was seen of it.
-- Before the end: a creation already beyond the estimate counts as a sample at its present value, so a
-  node that stalls is noticed although it completes nothing.
+  begun and created after it. So a node that changed is believed after a few samples, busy or not. Creations
+  that ran side by side weigh the same: single samples of one burst scatter (creations.py), and only their
+  mean is tau_c.
+- Robust: samples are clipped to the weighted median times or over `outlier_factor`. One wild value moves the
+  estimate by a bounded share. Several in a row move the median, and then they are the truth.
+- Shrunk: the prior (the median of the peers) counts as `prior_samples`; a node without samples has the
+  prior. A node's speed is volatile and like nodes are alike in the long run (fig. 3), so its difference from
+  the peers halves with every `half_life_s` without a sample.
+- Early: a creation that has already taken longer than the estimate counts as a sample with its present
+  value, so a stalled node is noticed although it completes nothing.
 """
 
 from __future__ import annotations
@@ -27,21 +27,23 @@ from node_speed_probe.settings import Settings
 __all__ = ["SAMPLES_KEPT", "Prior", "Tau", "estimate_tau", "prior_of_peers", "recent_mean_s"]
 
 # With a half-life of 1.5 containers, 5 samples carry 1 - 2^(-5/1.5) = 90 % of the weight: a node that
-# became 3 times slower is believed to within 25 % then. Longer lags behind nodes that change by the minute.
+# became 3 times slower is then estimated to within 25 %. A longer one lags behind nodes that change.
 _HALF_LIFE_CONTAINERS = 1.5
-# Outliers are told by a median that forgets more slowly: with the half-life above the newest sample
-# would mostly be the median itself.
+# Outliers are found by a median with a longer half-life: with the one above, the newest sample would mostly
+# be the median itself.
 _JUDGES_HALF_LIFE_CONTAINERS = 5.0
 SAMPLES_KEPT = 64  # one after the other 12 would do (2^-8); a burst has its mean only as a whole
-# Scatter assumed of a single sample until several have shown theirs.
+# Scatter assumed for a single sample.
 _ASSUMED_VARIATION = 0.5
-# Two half-lives: from here on an estimate says more about the peers.
+# Samples 1,000 half-lives old. Below this, products of weights and values underflow to 0.
+_LEAST_WEIGHT = 1e-300
+# Two half-lives: after that an estimate depends mostly on the peers.
 _STALE_BELOW = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """What is believed of a node nobody has measured."""
+    """The estimate for a node without samples."""
 
     tau_s: float
     rel_error: float
@@ -56,7 +58,7 @@ class Tau:
 
 
 def prior_of_peers(peers_s: Sequence[float], settings: Settings) -> Prior:
-    """The median of the measured nodes; how far they scatter is how wrong it may be for another."""
+    """The median of the measured nodes, with their scatter as its uncertainty."""
     if not peers_s:
         return Prior(settings.default_tau_create_s, 1.0, Reason.DEFAULT_PRIOR)
     middle_s = median(peers_s)
@@ -82,14 +84,14 @@ def estimate_tau(
     if not beyond:
         return tau
     suspected = _estimate([*samples, *beyond], prior, settings, now_s)
-    # Evidence that it is slower than thought can raise the estimate only; and it measures nothing yet.
+    # An unfinished creation can only raise the estimate, and does not make it measured.
     return Tau(max(suspected.value_s, tau.value_s), max(suspected.rel_error, tau.rel_error), tau.reason)
 
 
 def recent_mean_s(samples: Sequence[Sample], settings: Settings, now_s: float) -> float | None:
-    """The robust mean alone, with no prior; None without samples."""
+    """The robust mean without the prior, or None without samples."""
     weighted = _weigh(samples, settings, now_s)
-    if not any(w for _, w in weighted):
+    if sum(w for _, w in weighted) < _LEAST_WEIGHT:
         return None
     judges = _weigh(samples, settings, now_s, _JUDGES_HALF_LIFE_CONTAINERS)
     return _mean(_clip(weighted, judges, settings.outlier_factor))
@@ -98,7 +100,7 @@ def recent_mean_s(samples: Sequence[Sample], settings: Settings, now_s: float) -
 def _estimate(samples: Sequence[Sample], prior: Prior, settings: Settings, now_s: float) -> Tau:
     weighted = _weigh(samples, settings, now_s)
     total = sum(w for _, w in weighted)
-    if not total:
+    if total < _LEAST_WEIGHT:
         return Tau(prior.tau_s, prior.rel_error, Reason.STALE if samples else prior.reason)
     judges = _weigh(samples, settings, now_s, _JUDGES_HALF_LIFE_CONTAINERS)
     judges.append((prior.tau_s, settings.prior_samples))
@@ -124,9 +126,9 @@ def _weigh(
 ) -> list[tuple[float, float]]:
     """(value, weight), newest first.
 
-    Samples that as many containers were begun after form a generation. Whatever came in bursts or one by
-    one, all that n containers were begun after has 2^(-n / half-life) of the weight; containers of one
-    generation share theirs evenly.
+    Samples with the same number of containers begun after them form a generation. Whether pods came in
+    bursts or one by one, all samples that n containers were begun after have 2^(-n / half-life) of the
+    weight; the containers of a generation share theirs evenly.
     """
     decay = 2.0 ** (-1.0 / half_life_containers)
     generations: dict[int, list[Sample]] = {}
@@ -161,7 +163,7 @@ def _clip(
 
 
 def _weighted_median(weighted: list[tuple[float, float]]) -> float:
-    """The smallest value that has half of the weight at or below it."""
+    """The smallest value with half of the weight at or below it."""
     half = sum(w for _, w in weighted) / 2.0
     below = 0.0
     value = 0.0

@@ -1,4 +1,4 @@
-"""All that is known of all nodes: facts go in, estimates come out.
+"""Keep the state of all nodes: facts go in, estimates come out.
 
 Owned by one thread. Time is an argument.
 """
@@ -39,7 +39,7 @@ class _Record:
     samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=SAMPLES_KEPT))
     resizes: deque[Sample] = field(default_factory=lambda: deque(maxlen=_RESIZES_KEPT))
     pulls: dict[str, ImagePull] = field(default_factory=dict)  # oldest first
-    mean_s: float | None = None  # of its own samples; None unless they are recent enough to count
+    mean_s: float | None = None  # mean of its own samples; None unless they are recent enough to count
     estimate: NodeSpeedEstimate | None = None
     estimated_s: float = -float("inf")
     touched: bool = True
@@ -47,7 +47,7 @@ class _Record:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What the ledger said at one time, to be read by other threads."""
+    """The estimates at one time, for other threads to read."""
 
     taken_s: float = -float("inf")
     estimates: tuple[NodeSpeedEstimate, ...] = ()
@@ -66,7 +66,7 @@ class Ledger:
         self._aborted_total: Counter[str] = Counter()
 
     def observe(self, fact: Fact, now_s: float) -> None:
-        """Take in one fact."""
+        """Apply one fact."""
         match fact:
             case NodeSeen():
                 self._see(fact)
@@ -87,26 +87,26 @@ class Ledger:
             record.touched = True
 
     def remember(self, node: str, samples: int, last: Sample, pulls: tuple[ImagePull, ...]) -> None:
-        """What an earlier life published of a node, to go on from until new samples outweigh it."""
+        """Start from a node's published estimate, until new samples outweigh it."""
         record = self._nodes.setdefault(node, _Record())
         if not record.samples and samples > 0:
             record.samples.append(replace(last, containers=samples))
         record.pulls = {p.image: p for p in reversed(pulls)} | record.pulls
 
     def snapshot(self, now_s: float) -> Snapshot:
-        """Notice what does not move, then say what is known."""
+        """Look for stalled creations, then return the current estimates."""
         for outcome in self._creations.tick(self._tau_s, self._settings.hung_after_s, now_s):
             self._count(outcome)
         return Snapshot(now_s, self.estimates(now_s), self._samples_total, dict(self._aborted_total))
 
     def estimates(self, now_s: float) -> tuple[NodeSpeedEstimate, ...]:
-        """Every node that exists, by what is known now."""
+        """The current estimate of every node that exists."""
         due = [(n, r) for n, r in self._nodes.items() if self._due(n, r, now_s)]
         for _, record in due:
             record.mean_s = recent_mean_s(record.samples, self._settings, now_s)
         peers = [r.mean_s for r in self._nodes.values() if r.mean_s is not None and _counts_as_peer(r)]
         prior = prior_of_peers(peers, self._settings)
-        # Every estimate leans on the prior; most by so little that 1 % of it changes nothing.
+        # Every estimate depends on the prior, but most so little that a change of 1 % does not matter.
         if (
             prior.reason != self._prior.reason
             or abs(prior.tau_s - self._prior.tau_s) > 0.01 * self._prior.tau_s
@@ -119,7 +119,7 @@ class Ledger:
 
     def _see(self, node: NodeSeen) -> None:
         record = self._nodes.setdefault(node.name, _Record())
-        if record.uid and record.uid != node.uid:  # another machine under the old name
+        if record.uid and record.uid != node.uid:  # another machine with the same name
             record = self._nodes[node.name] = _Record()
         record.uid = node.uid
 
@@ -142,7 +142,7 @@ class Ledger:
             record.touched = True
 
     def _due(self, name: str, record: _Record, now_s: float) -> bool:
-        """Whether the estimate can have moved; with 5,000 quiet nodes most have not."""
+        """Whether the estimate can have changed. Of 5,000 quiet nodes most cannot."""
         old = now_s - record.estimated_s > self._settings.half_life_s / 10
         return record.touched or old or self._creations.in_progress(name) > 0 or _was_creating(record)
 

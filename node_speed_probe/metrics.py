@@ -1,4 +1,4 @@
-"""What the probe shows to Prometheus. Nodes are labels, pods never are."""
+"""The probe's metrics. Nodes are labels, pods never are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ProbeMetrics"]
 
 
 class ProbeMetrics(Collector):
-    """Read from the last snapshot when asked, so that a node that is gone is gone here too."""
+    """Read from the latest snapshot at each scrape, so that deleted nodes disappear here too."""
 
     def __init__(self, snapshot: Callable[[], Snapshot]) -> None:
         self._snapshot = snapshot

@@ -1,4 +1,4 @@
-"""The words of a measurement: what sources tell, what trackers conclude, what is published."""
+"""The values of a measurement: facts from sources, samples, and published estimates."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ SourceOfTau = Literal["measured", "prior"]
 
 
 class Stage(StrEnum):
-    """How far a bound pod is on the way to running."""
+    """How far a bound pod is on its way to running."""
 
     CREATING = "creating"
     RUNNING_INIT = "running init"  # an init container's own program runs: nothing is being created
     STARTED = "started"
-    BROKEN = "broken"  # it will not start, or not for a reason that lies with the node
+    BROKEN = "broken"  # it will not start, or is held up by something other than the node
 
 
 Resources = tuple[tuple[str, float, float, float, float], ...]
@@ -45,18 +45,18 @@ Resources = tuple[tuple[str, float, float, float, float], ...]
 
 @dataclass(frozen=True, slots=True)
 class PodSeen:
-    """A pod bound to a node, as far as measuring needs it."""
+    """The fields of a bound pod that measuring needs."""
 
     uid: str
     node: str
     stage: Stage
-    containers: int = 1  # all that have to be created, init containers included
+    containers: int = 1  # to be created, init containers included
     images: tuple[str, ...] = ()
     broken_by: str = ""  # why it gives no sample, even if it started
     # Per container: name, then requests and limits of cpu (cores) and memory (bytes); -1 where unset.
     wanted: Resources = ()
     actual: Resources = ()
-    resize_refused: bool = False  # the kubelet put the resize off: waiting for room is not resizing
+    resize_refused: bool = False  # the kubelet deferred the resize; waiting for room is not part of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,10 @@ class PodGone:
 
 @dataclass(frozen=True, slots=True)
 class PodsListed:
-    """All bound pods. What happened between the last word and this is not known."""
+    """All bound pods, after a list. What happened since the last event is unknown."""
 
     pods: tuple[PodSeen, ...]
-    unread: frozenset[str] = frozenset()  # uids of those that are there and cannot be read
+    unread: frozenset[str] = frozenset()  # uids of pods that exist but cannot be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class NodeGone:
 @dataclass(frozen=True, slots=True)
 class NodesListed:
     nodes: tuple[NodeSeen, ...]
-    unread: frozenset[str] = frozenset()  # names of those that are there and cannot be read
+    unread: frozenset[str] = frozenset()  # names of nodes that exist but cannot be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class PullStarted:
 
 @dataclass(frozen=True, slots=True)
 class PullEnded:
-    """The image is there. `seconds` is None when it was there already."""
+    """The image is on the node. `seconds` is None if it was there already."""
 
     pod_uid: str
     image: str
@@ -112,7 +112,7 @@ Fact = PodSeen | PodGone | PodsListed | NodeSeen | NodeGone | NodesListed | Pull
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One creation (or resize) from `began_s` to `ended_s`: `tau_s` for each of its containers."""
+    """A creation (or resize) from `began_s` to `ended_s`; each of its containers took `tau_s`."""
 
     began_s: float
     ended_s: float
@@ -122,11 +122,11 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A creation in progress since `began_s`: already `tau_s` for each container, with no end yet."""
+    """A creation in progress since `began_s`; each of its containers has taken `tau_s` so far."""
 
     began_s: float
     tau_s: float
-    overtaken: bool  # one that began later is done: it says nothing about the node
+    overtaken: bool  # a later creation is already done, so the node is not the cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,17 +154,17 @@ class ImagePull:
 
 
 class Reason(StrEnum):
-    """Why an estimate is what it is; the reason of the condition Measured."""
+    """Why an estimate has its value; the reason of the condition Measured."""
 
     MEASURED = "Measured"
     PRIOR_OF_PEERS = "PriorOfPeers"
     DEFAULT_PRIOR = "DefaultPrior"
-    STALE = "Stale"  # measured once, too long ago to outweigh the peers
+    STALE = "Stale"  # its samples are too old to outweigh the peers
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSpeedEstimate:
-    """What is known of one node, with its uncertainty."""
+    """The estimate of one node, with its uncertainty."""
 
     node: str
     node_uid: str
@@ -176,4 +176,4 @@ class NodeSpeedEstimate:
     creating: int  # k_n of eq. (6): creations in progress, pulls not counted
     tau_resize_s: float | None = None
     image_pulls: tuple[ImagePull, ...] = ()  # most recent first
-    last_sample_s: float | None = None  # when, on the monotonic clock; None before the first
+    last_sample_s: float | None = None  # monotonic time of the latest sample; None before the first

@@ -1,6 +1,6 @@
-"""Which NodeSpeed objects to write next, and what they say.
+"""Decide which NodeSpeed objects to write next, and their content.
 
-The API server must not notice 5,000 nodes: a write needs a reason, and a round has a budget.
+5,000 nodes must not load the API server: a write needs a reason, and each round has a budget.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NEVER = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What a NodeSpeed says, as far as the next write depends on it."""
+    """The fields of a published NodeSpeed that decide about the next write."""
 
     tau_create_s: float
     reason: str
@@ -57,8 +57,8 @@ def choose_writes(
 ) -> list[NodeSpeedEstimate]:
     """At most `budget` writes, the biggest change first.
 
-    A quarter of the budget (one at least) goes to what has waited longest, so that nothing waits for ever
-    behind nodes that keep changing more.
+    A quarter of the budget (at least one write) goes to the nodes that have waited longest, so that none
+    waits for ever behind nodes that keep changing more.
     """
     wanted = []
     for estimate in estimates:
@@ -76,9 +76,9 @@ def choose_writes(
 
 
 def _change(estimate: NodeSpeedEstimate, before: Published | None, now_s: float, settings: Settings) -> float:
-    """How much a write would tell; 0 when it is not worth one."""
+    """How much a write would change; 0 if it is not worth one."""
     if before is None:
-        # A prior can wait for measurements: without the object readers assume the same.
+        # A prior need not be written: readers assume the same without the object.
         return _NEVER if estimate.source == "measured" else settings.change_threshold
     tau = _relative(estimate.tau_create_s, before.tau_create_s)
     resize = _relative(estimate.tau_resize_s or 0.0, before.tau_resize_s or 0.0)
@@ -88,7 +88,7 @@ def _change(estimate: NodeSpeedEstimate, before: Published | None, now_s: float,
         return max(change, settings.change_threshold)
     if change > settings.change_threshold:
         return change
-    # By its name every node has its own time: objects written together are not refreshed together.
+    # The name shifts the time, so that objects written together are not refreshed together.
     spread = 0.8 + 0.4 * (zlib.crc32(estimate.node.encode()) % 1000) / 1000
     due = now_s - before.at_s > settings.refresh_s * spread
     return settings.change_threshold if due else 0.0
@@ -101,7 +101,7 @@ def _relative(value: float, before: float) -> float:
 
 
 def new_object(estimate: NodeSpeedEstimate) -> dict[str, Any]:
-    """A NodeSpeed owned by its Node, so that it goes when the node goes."""
+    """A NodeSpeed owned by its Node, so that it is deleted with the node."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": estimate.node, "uid": estimate.node_uid}
     metadata = {"name": estimate.node, "ownerReferences": [owner]}
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": {}}
@@ -125,7 +125,7 @@ def status_of(estimate: NodeSpeedEstimate, before: Published, now_s: float, wall
         "samples": estimate.samples,
         "source": estimate.source,
         "creating": estimate.creating,
-        # A merge patch drops what is null.
+        # A null in a merge patch deletes the field.
         "tauResizeSeconds": None if estimate.tau_resize_s is None else _rounded(estimate.tau_resize_s),
         "imagePulls": [_pull(p) for p in estimate.image_pulls],
         "lastSampleTime": None if last is None else _time(wall - timedelta(seconds=now_s - last)),
@@ -143,7 +143,7 @@ _MESSAGE = {
 
 
 def read_published(obj: dict[str, Any], now_s: float, wall: datetime) -> tuple[str, Published] | None:
-    """An object as the API server has it; None when it has no (readable) status yet."""
+    """Read an object from the API server; None without a readable status."""
     status, metadata = obj.get("status") or {}, obj["metadata"]
     try:
         condition: dict[str, Any] = next(iter(status.get("conditions") or ()), {})
@@ -173,7 +173,7 @@ def _pull(pull: ImagePull) -> dict[str, Any]:
 
 
 def _rounded(value: float, digits: int = 4) -> float:
-    """More digits than are known would only make objects differ."""
+    """Round: digits beyond the accuracy would only make objects differ."""
     return float(f"{value:.{digits}g}")
 
 

@@ -1,7 +1,7 @@
-"""What the kubelet's events say about image pulls.
+"""Read image pulls from the kubelet's Events.
 
-The texts are the kubelet's (pkg/kubelet/images/image_manager.go); they are not an API, so what cannot
-be read is no pull, never an error.
+The texts come from the kubelet (pkg/kubelet/images/image_manager.go) and are not an API. A text that cannot
+be read is no pull and no error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|us|\u00b5s|ns|m|s)")
 
 
 def duration_s(text: str) -> float | None:
-    """Seconds of a Go duration such as "1m2.5s"; None when it is not one."""
+    """Seconds of a Go duration such as "1m2.5s", or None if it is not one."""
     if len(text) > _LONGEST_DURATION:
         return None
     parts = list(_PART.finditer(text))
@@ -36,7 +36,7 @@ def duration_s(text: str) -> float | None:
 
 
 def pull_event(reason: str, message: str, pod_uid: str, node: str) -> PullStarted | PullEnded | None:
-    """The pull an event tells of; None when it tells of none."""
+    """The pull that an Event reports, or None."""
     if reason == "Pulling" and (found := _STARTED.match(message)):
         return PullStarted(pod_uid, image_name(found[1]))
     if reason != "Pulled":

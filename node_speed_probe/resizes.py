@@ -1,4 +1,4 @@
-"""tau_u of eq. (6): from a change of a running pod's resources to the node having followed.
+"""Measure tau_u of eq. (6): from a change of a running pod's resources until the node has applied it.
 
 Owned by one thread. Time is an argument.
 """
@@ -30,7 +30,7 @@ class ResizeTracker:
             case PodGone():
                 self._pods.pop(fact.uid, None)
             case PodsListed():
-                # A resize that went on unwatched has no known start or end.
+                # The watch missed the start or the end of a resize.
                 self._pods = {p.uid: _Pod(p.wanted) for p in fact.pods if p.stage is Stage.STARTED}
         return None
 
@@ -47,13 +47,13 @@ class ResizeTracker:
             pod.changed_s = None
         elif _follows(seen.actual, seen.wanted):
             began_s, pod.changed_s = pod.changed_s, None
-            if now_s > began_s:  # else both came at once: it took no time that could be seen
+            if now_s > began_s:  # otherwise both changes arrived at once: no time was observed
                 return seen.node, Sample(began_s, now_s, now_s - began_s)
         return None
 
 
 def _follows(actual: Resources, wanted: Resources) -> bool:
-    """Whether every amount that is asked for is what the node reports."""
+    """Whether the node reports every requested amount."""
     reported = {name: amounts for name, *amounts in actual}
     for name, *amounts in wanted:
         has = reported.get(name)

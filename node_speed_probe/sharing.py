@@ -1,4 +1,4 @@
-"""How creations share one node's speed: tau_c by virtual time.
+"""Compute tau_c from creations that share a node's speed, by virtual time.
 
 A node shares its creation speed (ComboFunc fig. 2): while k creations run, each progresses at 1/k. So
 per node V(t) = integral of dt / k(t) is kept, and a creation of m containers that ran from a to b gives
@@ -24,7 +24,7 @@ __all__ = ["Creation", "SharedNode", "VirtualClock"]
 
 
 class VirtualClock:
-    """V(t): advances at 1/k while k take part, rests while none does."""
+    """V(t): advances at 1/k while k creations take part, and stops while none does."""
 
     __slots__ = ("_at_s", "members", "value_s")
 
@@ -45,33 +45,33 @@ class Creation:
     node: str
     containers: int
     began_s: float
-    unsampled: str  # why it cannot give a sample; empty when it can
-    unexplained: set[str]  # images the node did not have and of which no pull has been heard
+    unsampled: str  # why it gives no sample; empty if it does
+    unexplained: set[str]  # images that the node lacked and without an Event about a pull
     pulling: set[str] = field(default_factory=set)
     running_init: bool = False
     stalled: bool = False
-    clock: VirtualClock | None = None  # the one it progresses on; none while paused
+    clock: VirtualClock | None = None  # the clock that it progresses on; None while paused
     mark_s: float = 0.0
     accrued_s: float = 0.0
 
     def progress_s(self) -> float:
-        """Virtual seconds per container so far; the clocks must be up to date."""
+        """Virtual seconds per container so far. The clocks must be up to date."""
         running_s = self.clock.value_s - self.mark_s if self.clock else 0.0
         return (self.accrued_s + running_s) / self.containers
 
 
 class SharedNode:
-    """A node, its clocks and the creations on it. Call `advance` before anything that looks at a clock."""
+    """A node, its clocks and the creations on it. Call `advance` before reading a clock."""
 
     __slots__ = ("creations", "everyone", "images_listed", "images_used", "latest_done_began_s", "sharing")
 
     def __init__(self, now_s: float) -> None:
-        self.sharing = VirtualClock(now_s)  # stalled creations left out
+        self.sharing = VirtualClock(now_s)  # without stalled creations
         self.everyone = VirtualClock(now_s)
         self.creations: dict[str, Creation] = {}
         self.latest_done_began_s = -float("inf")
         self.images_listed: frozenset[str] = frozenset()
-        # The kubelet lists 50 images at most, and late; what ran here was here.
+        # The kubelet lists at most 50 images, and late. An image that ran here is here.
         self.images_used: set[str] = set()
 
     def advance(self, now_s: float) -> None:
@@ -79,11 +79,11 @@ class SharedNode:
         self.everyone.advance(now_s)
 
     def overtook(self, creation: Creation) -> bool:
-        """Whether one that began later is done already: then the node is not what holds this one up."""
+        """Whether a later creation is already done. Then the node is not what holds this one up."""
         return self.latest_done_began_s > creation.began_s
 
     def place(self, creation: Creation) -> None:
-        """Put the creation on the clock it belongs to now."""
+        """Put the creation on the clock that it belongs to now."""
         self._leave(creation)
         if creation.pulling or creation.running_init:
             return

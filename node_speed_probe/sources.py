@@ -1,7 +1,7 @@
-"""Where measurements come from: the API server's watches now, the kubelet's metrics or a probe pod later.
+"""Where measurements come from: watches of the API server, for now.
 
-A source turns what it reads into facts (model.py) stamped with their arrival, and says how old its
-picture is. Facts are small: nothing of a pod's JSON is kept or queued.
+A source turns objects into facts (model.py) with their arrival time, and knows the age of its data. Facts
+are small: no JSON of a pod is kept or queued.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ __all__ = ["ApiWatches", "Source", "Tell", "node_seen", "pod_seen", "pull_seen"]
 
 Json = dict[str, Any]
 Tell = Callable[[Fact, float], None]
-# The kubelet's other events on every pod; with them the stream is three times as long.
+# Leave out the kubelet's other Events on every pod: they would triple the stream.
 _EVENTS = "involvedObject.kind=Pod,reason!=Scheduled,reason!=Created,reason!=Started,reason!=Killing"
 
 
 class Source(Protocol):
-    """Something that measures nodes. `tell` may be called from any thread."""
+    """Something that measures nodes. It may call `tell` from any thread."""
 
     def start(self, tell: Tell) -> None: ...
 
     def stop(self) -> None: ...
 
     def ages_s(self, now_s: float) -> Mapping[str, float]:
-        """How old each picture is; infinite before there is one."""
+        """The age of the data by input; infinite before the first list."""
 
 
 class ApiWatches:
-    """Creation times by arrival on the API watch: API timestamps have whole seconds."""
+    """Measures by arrival on the API watch, because API timestamps have whole seconds."""
 
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
@@ -61,7 +61,7 @@ class ApiWatches:
     def start(self, tell: Tell) -> None:
         unread = self.unreadable
         watch = Watch(self._kube, "/api/v1/nodes", _Nodes(unread, tell)).start()
-        # Nodes first: which images a node has must be known before pods are measured on it.
+        # Nodes first: a node's images must be known before its pods are measured.
         watch.synced.wait(timeout=30.0)
         self._watches = {
             "nodes": watch,
@@ -131,7 +131,7 @@ class _Events(Table[tuple[str, PullStarted | PullEnded] | None]):
         return (str(obj.get("lastTimestamp") or ""), pull) if pull else None
 
     def listed(self, there: Sequence[Seen], arrival_s: float) -> None:
-        """In the order they were last seen; a pull that has ended since cannot begin again."""
+        """Apply Events in the order of their timestamps, so that an ended pull does not begin again."""
         told = [event.says for event in there if event.says]
         for _, pull in sorted(told, key=lambda t: (t[0], isinstance(t[1], PullEnded))):
             self._tell(pull, arrival_s)
@@ -141,12 +141,12 @@ class _Events(Table[tuple[str, PullStarted | PullEnded] | None]):
             self._tell(says[1], arrival_s)
 
     def drop(self, obj: Seen, arrival_s: float) -> None:
-        """Events expire."""
+        """Nothing to do: Events expire."""
 
 
 @checked
 def pod_seen(obj: Json) -> PodSeen | None:
-    """A bound pod; None while it waits for a node."""
+    """A bound pod, or None while it has no node."""
     spec, status, metadata = obj.get("spec") or {}, obj.get("status") or {}, obj["metadata"]
     node = spec.get("nodeName")
     if not node:
@@ -173,7 +173,7 @@ def _stage(obj: Json, metadata: Json, status: Json) -> tuple[Stage, str]:
     progress = pod_objects.creation(obj)
     containers = status.get("containerStatuses") or ()
     if progress is pod_objects.Creation.STARTED:
-        # A container that had to be started again took more than one creation.
+        # A restarted container was created more than once.
         return Stage.STARTED, "Restarted" if any(c.get("restartCount") for c in containers) else ""
     if progress is pod_objects.Creation.FINISHED:
         return (Stage.STARTED, "") if status.get("phase") == "Succeeded" else (Stage.BROKEN, "Failed")
@@ -203,7 +203,7 @@ def node_seen(obj: Json) -> NodeSeen:
 
 @checked
 def pull_seen(obj: Json) -> PullStarted | PullEnded | None:
-    """An Event, if it tells of a pull."""
+    """The pull that an Event reports, or None."""
     about = obj.get("involvedObject") or {}
     node = (obj.get("source") or {}).get("host") or obj.get("reportingInstance") or ""
     return pull_event(obj.get("reason") or "", obj.get("message") or "", about.get("uid") or "", node)

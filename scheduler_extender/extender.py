@@ -1,7 +1,7 @@
-"""One request through the extender: bytes of /prioritize in, bytes of HostPriorityList out.
+"""Answer one /prioritize request: bytes of ExtenderArgs in, bytes of HostPriorityList out.
 
-This is the hot path. It reads tables kept ready by the watches, decides, presumes, and answers.
-Whatever can wait (metrics, logs) is done by `tick`.
+This is the hot path. It reads tables that the watches keep ready, decides, assumes the pod on the best
+node, and answers. `tick` does what can wait: metrics and logs.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from dataclasses import asdict
 from typing import Any
 
@@ -22,8 +22,8 @@ from cluster_model.model import PodToPlace
 from cluster_model.node_table import NodeTable
 from cluster_model.price_list import PriceLists
 from scheduler_extender import opt_in
-from scheduler_extender.decision import decide
-from scheduler_extender.model import HIGHEST_SCORE, Decision
+from scheduler_extender.decision import Cluster, decide
+from scheduler_extender.model import HIGHEST_SCORE, Decision, PlacementRequest
 from scheduler_extender.requests import parse
 from scheduler_extender.settings import Settings
 from scheduler_extender.sources import NO_NAMESPACE, Sources
@@ -34,12 +34,12 @@ from surgekit.process.modes import Mode
 __all__ = ["Extender"]
 
 log = structlog.get_logger(__name__)
-NEUTRAL = b"[]"  # a node left out of the answer scores 0: all nodes alike
+NEUTRAL = b"[]"  # nodes left out of the answer score 0
 SCORES = range(HIGHEST_SCORE, 0, -1)
 
 
 class Metrics:
-    """surgekit_extender_*; never a pod's name as label."""
+    """surgekit_extender_*. A pod's name is never a label."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.seconds = Histogram(
@@ -56,11 +56,11 @@ class Metrics:
         )
         self.expired = Counter(
             "surgekit_extender_presumptions_expired_total",
-            "Presumed placements whose binding was never seen",
+            "Assumed pods whose binding was never seen",
             registry=registry,
         )
         self.objects = Gauge(
-            "surgekit_extender_cached_objects", "What the cache holds", ["kind"], registry=registry
+            "surgekit_extender_cached_objects", "Objects in the cache", ["kind"], registry=registry
         )
         self.age = Gauge(
             "surgekit_extender_input_age_seconds", "Age of each watched input", ["source"], registry=registry
@@ -68,7 +68,7 @@ class Metrics:
 
 
 class Extender:
-    """The state of one replica. Any thread may ask; the lock lets one at a time touch the tables."""
+    """The state of one replica. Threads may call it concurrently; a lock guards the tables."""
 
     def __init__(self, settings: Settings, kube: Kube) -> None:
         self.settings = settings
@@ -80,12 +80,11 @@ class Extender:
         self.registry = CollectorRegistry()
         self.registry.register(self.sources.unreadable)
         self.metrics = Metrics(self.registry)
-        self._recent: OrderedDict[str, Decision] = OrderedDict()  # uid -> its latest decision
-        self._milliseconds: deque[float] = deque(maxlen=settings.decisions_kept)
-        self._unseen: list[tuple[Decision, float]] = []  # by metrics and log
+        self._recent: OrderedDict[str, Decision] = OrderedDict()  # pod uid -> its latest decision
+        self._unseen: list[tuple[Decision, float]] = []  # not yet in metrics and log
 
     def prioritize(self, body: bytes) -> bytes:
-        """Raises one of requests.BAD_REQUEST; answers neutrally whenever in doubt."""
+        """The answer to /prioritize, neutral in doubt. Raises one of requests.BAD_REQUEST."""
         with self._lock:
             started = time.perf_counter()
             now_s = time.monotonic()
@@ -103,7 +102,7 @@ class Extender:
             return answer
 
     def _decide(self, body: bytes, now_s: float) -> Decision | None:
-        """None for a pod that did not opt in."""
+        """The decision, or None for a pod that did not opt in."""
         args = parse(body)
         meta, spec = args.pod["metadata"], args.pod.get("spec") or {}
         namespace = self.sources.namespaces.get(meta.get("namespace") or "", NO_NAMESPACE)
@@ -133,20 +132,12 @@ class Extender:
             concurrency=overrides.concurrency,
         )
         self.state.forget(pod.uid)
-        return decide(
-            pod,
-            args.node_names,
-            self.state.nodes,
-            self._price_lists,
-            mode,
-            overrides,
-            self.settings,
-            self.sources.age_s(now_s),
-            time.time(),
-        )
+        request = PlacementRequest(pod, args.node_names, mode, overrides)
+        cluster = Cluster(self.state.nodes, self._price_lists, self.sources.age_s(now_s))
+        return decide(request, cluster, self.settings, time.time())
 
     def tick(self) -> None:
-        """Between requests: take in changes, let presumptions end, write metrics and log."""
+        """Between requests: apply changes, expire assumed pods, write metrics and logs."""
         with self._lock:
             now_s = time.monotonic()
             self.sources.apply()
@@ -158,14 +149,13 @@ class Extender:
     def _digest(self) -> None:
         unseen, self._unseen = self._unseen, []
         for decision, seconds in unseen:
-            self._milliseconds.append(seconds * 1e3)
             self._recent[decision.pod.uid] = decision
             self._recent.move_to_end(decision.pod.uid)
             if len(self._recent) > self.settings.decisions_kept:
                 self._recent.popitem(last=False)
             self.metrics.seconds.observe(seconds)
             self.metrics.decisions.labels(decision.mode, "scored" if decision.valid else "neutral").inc()
-            # A line a pod would cost as much as the decision: at DEBUG, or when something is the matter.
+            # A log line costs as much as the decision, so valid decisions are logged at DEBUG only.
             (log.debug if decision.valid else log.warning)(
                 "pod scored",
                 namespace=decision.pod.namespace,
@@ -177,7 +167,7 @@ class Extender:
             )
 
     def observe(self) -> None:
-        """Bring the gauges up to date."""
+        """Update the gauges."""
         with self._lock:
             self._digest()
             now_s = time.monotonic()
@@ -188,7 +178,7 @@ class Extender:
                 self.metrics.objects.labels(kind).set(count)
 
     def explain(self, namespace: str, name: str) -> dict[str, Any] | None:
-        """The latest decision about a pod of that name."""
+        """The latest decision about the pod of that name."""
         with self._lock:
             self._digest()
             for decision in reversed(self._recent.values()):
@@ -210,8 +200,3 @@ class Extender:
             "candidates": [asdict(c) for c in decision.candidates()],
             "bound_to": self.state.node_of(decision.pod.uid),
         }
-
-    def latencies_ms(self) -> list[float]:
-        with self._lock:
-            self._digest()
-            return list(self._milliseconds)

@@ -1,10 +1,10 @@
-"""A port with a lane of its own for /prioritize; every other request is gunicorn's and Flask's.
+"""A port that answers /prioritize on a fast lane; gunicorn and Flask answer all other requests.
 
 kube-scheduler keeps one connection open and waits on it while it schedules a pod. That connection gets a
-thread that blocks in the kernel between requests and needs nothing else to answer one: no event loop, no
-request object, no framework. Measured against uvicorn on uvloop that is half the cpu time a request,
-and cpu time is what a busy control plane lacks. What is not exactly such a request goes to gunicorn's
-own parser, byte for byte.
+thread that blocks in the kernel between requests and answers without event loop, request object or
+framework. This takes half the CPU time per request of uvicorn on uvloop, and CPU time is what a busy
+control plane lacks. Any request that is not exactly a plain POST /prioritize goes to gunicorn's parser,
+byte for byte.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _UNUSUAL = re.compile(rb"\r\n(?:transfer-encoding|expect|connection|upgrade)[ \t
 
 
 class FastLanePort(HttpPort):
-    """`prioritize` makes a status and a body of a body; peers that `admits` refuses never get that far."""
+    """`prioritize` maps a request body to a status and a body. Peers that `admits` rejects do not get
+    there."""
 
     def __init__(
         self,
@@ -45,7 +46,7 @@ class FastLanePort(HttpPort):
         super().converse(connection, address, name, begun)
 
     def _fast_lane(self, connection: Connection) -> bytes:
-        """Answer /prioritize after /prioritize; the beginning of the first request that is another."""
+        """Answer /prioritize requests until another request begins; return what was read of that one."""
         client = connection.socket
         received = b""
         while True:
@@ -77,7 +78,7 @@ class FastLanePort(HttpPort):
 
 
 def plain_length(head: bytes) -> int | None:
-    """The body's length, if this is /prioritize with one Content-Length and nothing that needs care."""
+    """The body's length if the head is a plain POST /prioritize with one Content-Length, else None."""
     if not head.startswith(REQUEST_LINE) or _UNUSUAL.search(head):
         return None
     lengths = _LENGTH.findall(head)

@@ -1,4 +1,4 @@
-"""The words of a placement decision. Millicores and bytes inside, cores and GiB in prices (eq. 9)."""
+"""The values of a placement decision. Millicores and bytes inside, cores and GiB in prices (eq. 9)."""
 
 from __future__ import annotations
 
@@ -9,26 +9,36 @@ from cluster_model.cost import PodPrices, price
 from cluster_model.model import PodToPlace
 from surgekit.process.modes import Mode
 
-__all__ = ["HIGHEST_SCORE", "Candidate", "Decision", "Overrides", "Terms"]
+__all__ = ["HIGHEST_SCORE", "Candidate", "Decision", "Overrides", "PlacementRequest", "Terms"]
 
 HIGHEST_SCORE = 10  # MaxExtenderPriority in k8s.io/kube-scheduler/extender/v1
 
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What a pod's or namespace's annotations change; None leaves the setting."""
+    """Values from the annotations of a pod or namespace; None keeps the setting."""
 
     price_weight: float | None = None
     price_swing: float | None = None
     concurrency: float = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class PlacementRequest:
+    """One pod to score, and the nodes that the scheduler offers for it."""
+
+    pod: PodToPlace
+    node_names: frozenset[str]
+    mode: Mode
+    overrides: Overrides
+
+
 class Terms(NamedTuple):
-    """A node's side of the cost as it was when the pod was scored."""
+    """A node's inputs to the cost at the moment the pod was scored."""
 
     node: str
     tau_create_s: float
-    creating: int  # k_n, the pod considered included
+    creating: int  # k_n, with the pod being scored
     image_pull_s: float
     cpu_free: float
     memory_free: float
@@ -36,7 +46,7 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One node's terms spelled out: why it has the score it has."""
+    """Why a node has its score: each term of its cost."""
 
     node: str
     score: int
@@ -44,7 +54,7 @@ class Candidate:
     scaling_s: float  # S_np, eq. (6)
     resource_price: float  # B_np, eq. (9)
     tau_create_s: float
-    creating: int  # k_n, the pod considered included
+    creating: int  # k_n, with the pod being scored
     image_pull_s: float  # I_p on this node
     cpu_price: float  # beta_n^c, eq. (7)
     memory_price: float  # beta_n^m, eq. (8)
@@ -52,7 +62,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An answer to /prioritize that explains itself. `valid=False`: every node scores the same (0)."""
+    """An answer to /prioritize that explains itself. With `valid=False` every node scores 0."""
 
     pod: PodToPlace
     mode: Mode
@@ -65,7 +75,7 @@ class Decision:
     ranked: tuple[Terms, ...] = ()  # the best nodes, cheapest first: scores 10, 9, ...
 
     def candidates(self) -> list[Candidate]:
-        """The terms spelled out; made when somebody asks, off the hot path."""
+        """The best nodes with all terms of their cost. Computed on demand, off the hot path."""
         return [
             _candidate(terms, HIGHEST_SCORE - rank, self.prices) for rank, terms in enumerate(self.ranked)
         ]

@@ -1,6 +1,7 @@
-"""Who is scored: the label surgekit.dev/placement on a pod, else on its namespace, else its scheduler.
+"""Decide whether a pod is scored: by the label surgekit.dev/placement of the pod, else of its namespace,
+else by its scheduler.
 
-The label's value is the mode asked for; the extender's own mode is the most it gives.
+The label's value is the requested mode. The extender's own mode is the upper limit.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ ANNOTATIONS = {
     "surgekit.dev/price-swing": ("price_swing", 0.0, 1.0),
     "surgekit.dev/concurrency": ("concurrency", 1e-6, 1e9),
 }
-_CAUTION = {Mode.OFF: 0, Mode.SHADOW: 1, Mode.ENFORCE: 2}
+_STRENGTH = {Mode.OFF: 0, Mode.SHADOW: 1, Mode.ENFORCE: 2}
 
 
 def mode_for(
@@ -29,19 +30,19 @@ def mode_for(
     most: Mode,
     own_scheduler: str,
 ) -> Mode:
-    """The pod's label wins over its namespace's; an unknown value means off, never on."""
+    """The pod's mode. Its own label wins over its namespace's; an unknown value means off."""
     asked = pod_labels.get(LABEL, namespace_labels.get(LABEL))
     if asked is None:
         wanted = Mode.ENFORCE if scheduler_name == own_scheduler else Mode.OFF
     else:
         wanted = Mode(asked) if asked in Mode.__members__.values() else Mode.OFF
-    return min(wanted, most, key=_CAUTION.__getitem__)
+    return min(wanted, most, key=_STRENGTH.__getitem__)
 
 
 def overrides(
     pod_annotations: dict[str, Any], namespace_annotations: dict[str, Any]
 ) -> tuple[Overrides, list[str]]:
-    """The annotations' values, and a complaint for each that cannot be used (which is then ignored)."""
+    """The values of the annotations, and a complaint for each one that is ignored because it is unusable."""
     values: dict[str, float] = {}
     complaints: list[str] = []
     for key, (name, low, high) in ANNOTATIONS.items():

@@ -1,7 +1,7 @@
-"""What kube-scheduler sends: ExtenderArgs, with node names (nodeCacheCapable) or whole nodes.
+"""Parse ExtenderArgs, the body that kube-scheduler sends: with node names (nodeCacheCapable) or whole
+nodes.
 
-Only the fields declared here are read; each is checked while it is decoded, and whatever else a pod
-or node carries is skipped.
+Only the fields declared here are decoded and checked. All other fields of pods and nodes are skipped.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Args(msgspec.Struct):
 
 
 class RequestError(ValueError):
-    """Not what the extender contract says; the message names the field."""
+    """The body breaks the extender contract; the message names the field."""
 
 
 class ExtenderArgs(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ class ExtenderArgs(msgspec.Struct, frozen=True):
     node_names: frozenset[str]
 
 
-# PodError says what is wrong inside the pod; to the caller both are a bad request.
+# PodError is a fault inside the pod. Both are answered with 400.
 BAD_REQUEST = (RequestError, PodError)
 _decode = msgspec.json.Decoder(_Args).decode
 
@@ -92,4 +92,4 @@ def parse(body: bytes) -> ExtenderArgs:
         return ExtenderArgs(pod, args.NodeNames)
     if args.Nodes is not None:
         return ExtenderArgs(pod, frozenset(n["metadata"]["name"] for n in args.Nodes.get("items") or ()))
-    raise RequestError("body: neither NodeNames nor Nodes is there")
+    raise RequestError("body: neither NodeNames nor Nodes is set")

@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 
 from scheduler_extender.extender import Extender
 from scheduler_extender.fast_lane import FastLanePort
-from scheduler_extender.requests import BAD_REQUEST, parse
+from scheduler_extender.requests import BAD_REQUEST
 from scheduler_extender.settings import Settings
 from surgekit.kube.client import Kube
 from surgekit.process import request_server
@@ -117,31 +117,10 @@ def _flask(application: Application) -> flask.Flask:
             return flask.jsonify(error=f"no decision about {namespace}/{name} is kept by this replica"), 404
         return _json(200, orjson.dumps(found))
 
-    @app.get("/latencies")
-    def latencies() -> Answer:
-        return _json(200, orjson.dumps(extender.latencies_ms()))
-
     @app.post("/prioritize")
     def prioritize() -> Answer:
         """For requests the worker's fast lane does not take (chunked, closing, expecting)."""
         return _json(*application.prioritize(_body()))
-
-    @app.post("/filter")
-    def filter_nodes() -> Answer:
-        """Refuses nothing: scoring keeps autoscaler simulations true. Here for ComboFunc's planner."""
-        body = _body()
-        try:
-            parse(body)
-            asked = orjson.loads(body)
-        except (*BAD_REQUEST, orjson.JSONDecodeError) as error:
-            return flask.jsonify(error=str(error)), 400
-        kept = {
-            "Nodes": asked.get("Nodes"),
-            "NodeNames": asked.get("NodeNames"),
-            "FailedNodes": {},
-            "Error": "",
-        }
-        return _json(200, orjson.dumps(kept))
 
     @app.errorhandler(413)
     def too_large(_: Exception) -> Answer:
@@ -153,7 +132,7 @@ def _flask(application: Application) -> flask.Flask:
 
 
 def _body() -> bytes:
-    """What gunicorn cannot read (a chunk without end, say) is the sender's fault."""
+    """The request body. A body that gunicorn cannot read (an endless chunk, say) is answered with 400."""
     try:
         return flask.request.get_data()
     except (ParseException, OSError) as error:

@@ -1,28 +1,30 @@
-"""What the extender reads: nodes, bound pods, namespaces and NodeSpeeds, each from its own watch.
+"""Watch nodes, bound pods, namespaces and NodeSpeeds for the extender.
 
-The watch threads read objects; the state they feed belongs to the serving thread. So they only leave
-small changes in an inbox, which the serving thread empties before it decides.
+Watch threads read objects, but the state belongs to the serving thread. So a watch thread only appends
+small changes to an inbox, and the serving thread applies them before it decides.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from cluster_model.cluster_state import ClusterState, PodFacts
-from cluster_model.node_table import NodeFacts, NodeTable, SpeedFacts
+from cluster_model.node_table import NodeFacts, SpeedFacts
 from cluster_model.readers import read_node, read_pod, read_speed
 from surgekit.kube.client import Kube
-from surgekit.kube.table import Seen, Table, Unreadable
+from surgekit.kube.table import ObjectTable, Unreadable
 from surgekit.kube.watch import Watch
 
-__all__ = ["Namespace", "Sources"]
+__all__ = ["NO_NAMESPACE", "Namespace", "Sources"]
 
 Json = dict[str, Any]
 Change = Callable[[], None]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +37,31 @@ NO_NAMESPACE = Namespace({}, {})
 
 
 class Sources:
-    """The watches, their inbox, and how old each is."""
+    """The watches, their inbox, and the age of each."""
 
     def __init__(self, kube: Kube, state: ClusterState) -> None:
-        self._inbox: deque[Change] = deque()
+        self._state, self._inbox = state, deque[Change]()
         self.namespaces: dict[str, Namespace] = {}
-        self.unreadable = unread = Unreadable(kube, "extender")
-        # A pod matters here from its binding on, which spares half of all pod events.
-        pods = _Pods(unread, state, self._inbox)
+        self.unreadable = Unreadable(kube, "extender")
+        known = state.nodes
+        nodes = self._table(
+            read_node, "name", keep=known.keep_nodes, put=self._put_node, drop=known.drop_node
+        )
+        pods = self._table(read_pod, "uid", keep=state.keep_pods, put=self._put_pod, drop=state.drop_pod)
+        speeds = self._table(
+            read_speed, "name", keep=known.keep_speeds, put=self._put_speed, drop=known.drop_speed
+        )
+        namespaces = self._table(
+            _read_namespace, "name",
+            keep=self._keep_namespaces, put=self._put_namespace, drop=self._drop_namespace,
+        )  # fmt: skip
         self._watches = {
-            "nodes": Watch(kube, "/api/v1/nodes", _Nodes(unread, state.nodes, self._inbox)),
+            "nodes": Watch(kube, "/api/v1/nodes", nodes),
+            # A pod counts from its binding on. Watching no others halves the events.
             "pods": Watch(kube, "/api/v1/pods", pods, fieldSelector="spec.nodeName!="),
-            "namespaces": Watch(kube, "/api/v1/namespaces", _Namespaces(unread, self.namespaces)),
+            "namespaces": Watch(kube, "/api/v1/namespaces", namespaces),
         }
-        # Speeds age row by row; without a probe every node gets the prior, and the price still counts.
-        speeds = _Speeds(unread, state.nodes, self._inbox)
+        # Kept apart: each speed ages on its own, and without a probe every node gets the default speed.
         self._speeds = Watch(kube, "/apis/surgekit.dev/v1alpha1/nodespeeds", speeds)
 
     def start(self) -> None:
@@ -61,7 +73,7 @@ class Sources:
             watch.stop()
 
     def apply(self) -> None:
-        """Carry out what the watches have left. Serving thread only."""
+        """Apply the changes in the inbox. Call it from the serving thread only."""
         inbox = self._inbox
         while inbox:
             inbox.popleft()()
@@ -72,81 +84,59 @@ class Sources:
     def speeds_age_s(self, now_s: float) -> float:
         return self._speeds.age_s(now_s)
 
+    def _table(
+        self,
+        read: Callable[[Json], T],
+        key: Literal["uid", "name"],
+        *,
+        keep: Callable[[Set[str]], None],
+        put: Callable[[str, T, float], None],
+        drop: Callable[[str], None],
+    ) -> ObjectTable[T]:
+        """A table that queues its changes; `keep`, `put` and `drop` run on the serving thread."""
+        return ObjectTable(
+            self.unreadable,
+            read,
+            key=key,
+            on_list=self._queued(keep),
+            on_put=self._queued(put),
+            on_drop=self._queued(drop),
+        )
 
-class _Nodes(Table[NodeFacts | None]):
-    def __init__(self, unreadable: Unreadable, nodes: NodeTable, inbox: deque[Change]) -> None:
-        super().__init__(unreadable)
-        self._nodes, self._inbox = nodes, inbox
+    def _queued(self, change: Callable[P, None]) -> Callable[P, None]:
+        """A function that appends `change`, with its arguments, to the inbox."""
 
-    def read(self, obj: Json) -> NodeFacts | None:
-        return read_node(obj)
+        def append(*args: P.args, **kwargs: P.kwargs) -> None:
+            self._inbox.append(partial(change, *args, **kwargs))
 
-    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
-        self._inbox.append(partial(self._nodes.keep_nodes, {node.name for node in there}))
+        return append
 
-    def put(self, obj: Seen, says: NodeFacts | None, arrival_s: float) -> None:  # noqa: ARG002
-        if says:
-            self._inbox.append(partial(self._nodes.put_node, says))
+    # --- on the serving thread, by way of the inbox ---
 
-    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
-        self._inbox.append(partial(self._nodes.drop_node, obj.name))
+    def _put_node(self, name: str, facts: NodeFacts, arrival_s: float) -> None:  # noqa: ARG002
+        self._state.nodes.put_node(facts)
 
-
-class _Pods(Table[PodFacts | None]):
-    def __init__(self, unreadable: Unreadable, state: ClusterState, inbox: deque[Change]) -> None:
-        super().__init__(unreadable)
-        self._state, self._inbox = state, inbox
-
-    def read(self, obj: Json) -> PodFacts | None:
-        return read_pod(obj)
-
-    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
-        self._inbox.append(partial(self._state.keep_pods, {pod.uid for pod in there}))
-
-    def put(self, obj: Seen, says: PodFacts | None, arrival_s: float) -> None:
-        if says is None:  # finished, and holding nothing
-            self.drop(obj, arrival_s)
+    def _put_pod(self, uid: str, facts: PodFacts | None, arrival_s: float) -> None:
+        if facts is None:  # finished: it holds no resources
+            self._state.drop_pod(uid)
         else:
-            self._inbox.append(partial(self._state.put_pod, says, arrival_s))
+            self._state.put_pod(facts, arrival_s)
 
-    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
-        self._inbox.append(partial(self._state.drop_pod, obj.uid))
+    def _put_speed(self, node: str, facts: SpeedFacts | None, arrival_s: float) -> None:  # noqa: ARG002
+        if facts is not None:
+            self._state.nodes.put_speed(facts, arrival_s)
 
+    def _keep_namespaces(self, names: Set[str]) -> None:
+        for gone in self.namespaces.keys() - names:
+            del self.namespaces[gone]
 
-class _Speeds(Table[SpeedFacts | None]):
-    def __init__(self, unreadable: Unreadable, nodes: NodeTable, inbox: deque[Change]) -> None:
-        super().__init__(unreadable)
-        self._nodes, self._inbox = nodes, inbox
+    def _put_namespace(self, name: str, namespace: Namespace, arrival_s: float) -> None:  # noqa: ARG002
+        self.namespaces[name] = namespace
 
-    def read(self, obj: Json) -> SpeedFacts | None:
-        return read_speed(obj)
-
-    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
-        self._inbox.append(partial(self._nodes.keep_speeds, {speed.name for speed in there}))
-
-    def put(self, obj: Seen, says: SpeedFacts | None, arrival_s: float) -> None:  # noqa: ARG002
-        if says:
-            self._inbox.append(partial(self._nodes.put_speed, says, arrival_s))
-
-    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
-        self._inbox.append(partial(self._nodes.drop_speed, obj.name))
+    def _drop_namespace(self, name: str) -> None:
+        self.namespaces.pop(name, None)
 
 
-class _Namespaces(Table[Namespace]):
-    def __init__(self, unreadable: Unreadable, namespaces: dict[str, Namespace]) -> None:
-        super().__init__(unreadable)
-        self._namespaces = namespaces
-
-    def read(self, obj: Json) -> Namespace:
-        meta = obj["metadata"]
-        return Namespace(dict(meta.get("labels") or {}), dict(meta.get("annotations") or {}))
-
-    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
-        for gone in self._namespaces.keys() - {namespace.name for namespace in there}:
-            self._namespaces.pop(gone, None)
-
-    def put(self, obj: Seen, says: Namespace, arrival_s: float) -> None:  # noqa: ARG002
-        self._namespaces[obj.name] = says
-
-    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
-        self._namespaces.pop(obj.name, None)
+def _read_namespace(obj: Json) -> Namespace:
+    meta = obj["metadata"]
+    return Namespace(dict(meta.get("labels") or {}), dict(meta.get("annotations") or {}))

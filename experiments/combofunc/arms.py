@@ -1,4 +1,4 @@
-"""The arms of the comparison, and the size at which a homogeneous one is played."""
+"""The arms of the comparison, and which size and keep time each baseline uses."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from experiments.combofunc.workload import FUNCTIONS, Function
 
 __all__ = [
     "ARMS", "AS_SHIPPED_S", "AUTOPILOT", "BASELINES", "NO_INPLACE", "OURS", "RANDOM_FIT", "STOCK", "Choice",
-    "Choices", "PlannedOf", "beside", "candidates", "scaler",
+    "Choices", "PlannedOf", "Setup", "beside", "candidates", "scaler",
 ]  # fmt: skip
 
 OURS, NO_INPLACE, STOCK, RANDOM_FIT, AUTOPILOT = "ours", "no_inplace", "stock", "random_fit", "autopilot"
 BASELINES = (STOCK, RANDOM_FIT, AUTOPILOT, NO_INPLACE)
 ARMS = (OURS, *BASELINES)
-# How long what is not needed is kept (Knative's scale-down delay); each baseline has its best of these. The
-# trace is played three times as fast as it was, so these are 0, 1, 3 and 5 minutes of it.
+# How long idle containers are kept (Knative's scale-down delay). Each baseline uses the best of these. The
+# trace is played three times as fast, so these are 0, 1, 3 and 5 minutes of it.
 KEPT_S = (0.0, 20.0, 60.0, 100.0)
 AS_SHIPPED_S = 100.0  # ours: 5 minutes
 
 
 class PlannedOf(Protocol):
-    """Makes the planner's scaler; the command line brings it, since the lab does not know the parts."""
+    """Makes the planner's scaler."""
 
     def __call__(
         self, function: Function, in_place: bool, price_weight: float | None, keep_warm_s: float
     ) -> Scaler:
-        """`price_weight` None: as shipped."""
+        """A `price_weight` of None is the shipped default."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a baseline has for a function: its size, or the largest it grows to, and how long it keeps it."""
+    """A baseline's setting for one function: its (largest) size, and how long it keeps idle containers."""
 
-    step: int  # index into the function's sizes; beyond them, the last
-    shrink_first: bool = False  # Autopilot's way down
+    step: int  # index into the function's sizes; past the end, the last
+    shrink_first: bool = False  # how Autopilot scales down
     keep_s: float = 0.0
 
     def label(self, function: Function) -> str:
@@ -52,7 +52,7 @@ _LAST_STEP = max(len(f.sizes) for f in FUNCTIONS.values()) - 1
 
 
 def candidates(arm: str) -> list[Choice]:
-    """What a sweep tries, for all functions alike."""
+    """The first choices of the sweep, the same for all functions."""
     if arm == NO_INPLACE:
         return [Choice(_LAST_STEP, keep_s=keep_s) for keep_s in KEPT_S]
     if arm == AUTOPILOT:
@@ -61,7 +61,7 @@ def candidates(arm: str) -> list[Choice]:
 
 
 def beside(arm: str, choice: Choice, sizes: int) -> list[Choice]:
-    """What a sweep tries next, for a function with so many sizes."""
+    """The neighbours of a choice, which the sweep tries next for a function with `sizes` sizes."""
     kept = [replace(choice, keep_s=keep_s) for keep_s in KEPT_S if keep_s != choice.keep_s]
     if arm == NO_INPLACE:
         return kept
@@ -72,22 +72,30 @@ def beside(arm: str, choice: Choice, sizes: int) -> list[Choice]:
     return found + kept
 
 
-def scaler(
-    arm: str,
-    function: Function,
-    seed: int,
-    choice: Choice | None,
-    planned: PlannedOf,
-    price_weight: float | None,
-    keep_warm_s: float | None,
-) -> Scaler:
-    """`choice`: None for ours. `price_weight` and `keep_warm_s` are for who plans; None: not varied."""
+@dataclass(frozen=True)
+class Setup:
+    """How one arm plays one function in one round."""
+
+    arm: str
+    seed: int
+    choice: Choice | None  # None for ours
+    price_weight: float | None = None  # of the planner, where it is varied
+    keep_warm_s: float | None = None  # of the planner, where it is varied
+
+    def draw(self, function: Function) -> str:
+        """The seed of the function's random choices."""
+        return f"{function.name}/{self.seed}"
+
+
+def scaler(setup: Setup, function: Function, planned: PlannedOf) -> Scaler:
+    """The simulated scaler; `planned` makes the planner's own."""
+    arm, choice = setup.arm, setup.choice
     if choice is None or arm == NO_INPLACE:
+        keep_warm_s = setup.keep_warm_s
         if keep_warm_s is None:
             keep_warm_s = choice.keep_s if choice else AS_SHIPPED_S
-        return planned(function, arm == OURS, price_weight, keep_warm_s)
-    sizes = function.sizes[: choice.step + 1]
-    draw = f"{function.name}/{seed}"
+        return planned(function, arm == OURS, setup.price_weight, keep_warm_s)
+    sizes, draw = function.sizes[: choice.step + 1], setup.draw(function)
     if arm == AUTOPILOT:
         return Delayed(Autopilot(sizes, choice.shrink_first, draw), choice.keep_s)
     return Delayed((Stock if arm == STOCK else RandomFit)(sizes[-1], draw), choice.keep_s)

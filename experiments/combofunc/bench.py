@@ -1,9 +1,9 @@
-"""The comparison, live: `surgekit bench combofunc`.
+"""The live comparison: `surgekit bench combofunc`.
 
-One lab with the real API server, scheduler and controllers. The arms are played one after the other on it,
-in another order each round; all arms of a round see the same residents, newcomers, speeds and targets, and
-run beside the same processes (probe, ComboFunc's controller), whether they use them or not. What was ready
-when is the arrival of watch events.
+One lab with the real API server, scheduler and controllers. The arms run on it one after the other, in
+another order each round. All arms of a round see the same residents, newcomers, speeds and targets, and run
+beside the same processes (probe, ComboFunc's controller), whether they use them or not. Readiness is
+measured by the arrival of watch events.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from experiments.combofunc.arms import ARMS, BASELINES, Choices
+from experiments.combofunc.arms import ARMS, BASELINES, Choices, Setup
 from experiments.combofunc.figures import compared, utilisation
 from experiments.combofunc.live_arms import NAMESPACE, LiveScaler, live_scaler
 from experiments.combofunc.live_view import LiveView
@@ -58,7 +58,7 @@ class Plan:
 
     @classmethod
     def full(cls, rounds: int, arms: tuple[str, ...]) -> Plan:
-        """With three rounds about two hours."""
+        """About two hours with three rounds."""
         return cls(rounds, replace(Workload(), minutes=22), arms)
 
     @classmethod
@@ -67,19 +67,20 @@ class Plan:
         return cls(1, replace(Workload(), minutes=6), arms)
 
     def round_name(self, seed: int) -> str:
-        """All that its result hangs on, so that a file of results is never taken for another's."""
+        """Names everything that the result depends on, so that a file of results is never used for another
+        plan."""
         return f"combofunc-{self.workload.nodes}-{self.workload.minutes}min-{seed}"
 
     @property
     def minutes(self) -> float:
-        """How long playing takes, without bringing the lab up."""
+        """The play time, without starting the lab."""
         return self.rounds * len(self.arms) * (self.workload.duration_s + 25) / 60
 
 
 def run(
     plan: Plan, choices: Mapping[str, Choices], partial: Path | None, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """What was played before is read from `partial`, and each arm that ends is added to it."""
+    """Play all arms. Finished arms are read from `partial`, and new ones are appended to it."""
     played: dict[str, dict[str, Any]] = read_played(partial)
     seeds = range(1, plan.rounds + 1)
     missing = [
@@ -142,7 +143,7 @@ class _Bench:
         self._watch.stop()
 
     def furnish(self, seed: int) -> None:
-        """The residents of a round, Ready before anything is measured."""
+        """Create the residents of a round, Ready before anything is measured."""
         kube = self._lab.kube
         self._lab.start_node_model(Scenario.equal(tau_create_s=0.01))
         delete_pods(kube, TENANTS)
@@ -167,7 +168,9 @@ class _Bench:
         parts.start_combofunc(lab)
         lab.start_node_model(self._workload.scenario(seed))
         scalers = {
-            name: live_scaler(arm, function, self._choices.get(arm, {}).get(name), seed, lab.kube, self._view)
+            name: live_scaler(
+                Setup(arm, seed, self._choices.get(arm, {}).get(name)), function, lab.kube, self._view
+            )
             for name, function in FUNCTIONS.items()
         }
         newcomers = _Newcomers(lab.kube, self._workload, seed)
@@ -183,7 +186,7 @@ class _Bench:
         return outcome
 
     def _follow(self, scalers: Mapping[str, LiveScaler], seed: int) -> None:
-        """Tell each scaler its targets in time; a scaler that takes long keeps no other waiting."""
+        """Pass targets to each scaler in time; a slow scaler delays no other."""
         due = [
             (at_s, name, target)
             for name, targets in self._workload.targets(seed).items()
@@ -204,10 +207,10 @@ class _Bench:
         for lane in lanes.values():
             lane.shutdown()
         for answer in told:
-            answer.result()  # raises what went wrong there
+            answer.result()  # re-raises its exception
 
     def _clear(self) -> None:
-        """Take away what the arm made, so that the next finds the residents alone."""
+        """Delete what the arm created, so that the next finds only the residents."""
         lab = self._lab
         for path in _OWNERS:
             for owner in lab.kube.list_all(path)[0]:
@@ -221,7 +224,7 @@ class _Bench:
 
 
 class _Newcomers:
-    """Somebody else's pods that come and go, until stopped."""
+    """Other tenants' pods that come and go, until stopped."""
 
     def __init__(self, kube: Kube, workload: Workload, seed: int) -> None:
         self._kube, self._stopping = kube, threading.Event()
@@ -246,4 +249,4 @@ class _Newcomers:
                     self._kube.delete(f"{path}/{name}", gracePeriodSeconds=0)
                 continue
             self._kube.create(path, pod(name, "0", "0", nodeName=f"node-{node}"))
-            heapq.heappush(self._due, (at_s + self._lifetime_s, name, -1))  # -1: it goes
+            heapq.heappush(self._due, (at_s + self._lifetime_s, name, -1))  # -1: it is deleted

@@ -1,4 +1,4 @@
-"""`surgekit bench combofunc`: which comparison is played, and its figures as tables."""
+"""`surgekit bench combofunc`: choose a comparison, and print its figures as tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def simulate(quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
 def play(
     quick: bool, rounds: int, arms: Sequence[str], json_file: Path | None, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Live; before it the simulation, for the sizes of the homogeneous arms and for what is varied there."""
+    """Play live, after a simulation that finds the sizes of the baselines and varies parameters."""
     chosen = tuple(arms) or ARMS
     plan = bench.Plan.quick(chosen) if quick else bench.Plan.full(rounds, chosen)
     partial = partial_of(json_file)

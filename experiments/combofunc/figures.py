@@ -1,4 +1,4 @@
-"""What the comparison says: each arm's averages, and baseline / ours."""
+"""Figures of the comparison: each arm's averages, and baseline / ours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from experiments.combofunc.workload import FUNCTIONS
 
 __all__ = ["averages", "compared", "decisions", "ratios", "utilisation"]
 
-# What is compared, and what of a function's averages it is of.
+# Name of a ratio -> the average that it compares.
 _RATIOS = {
     "time_ratio": "scaling_s",
     "cost_ratio": "cost",
@@ -46,7 +46,7 @@ def _average(tracks: Sequence[Track]) -> dict[str, float]:
         "scaling_p95_s": float(np.quantile(scaling, 0.95)),
         "rises": len(scaling),
         "cut_short": sum(t.cut_short for t in tracks),
-        # What is asked for is the same in all arms: more than that is cost, not service.
+        # All arms are asked for the same concurrency; what they offer beyond it is cost, not service.
         "cost": sum(price for _, price, _ in samples) / sum(target for target, _, _ in samples),
         "unit_cost": statistics.mean(t.resource_cost for t in tracks),  # B_f as printed
         "cores": sum(t.core_s for t in tracks) / seconds,
@@ -59,7 +59,7 @@ def _average(tracks: Sequence[Track]) -> dict[str, float]:
 
 
 def ratios(arms: Mapping[str, Averages], of: str) -> dict[str, dict[str, Any]]:
-    """Baseline / ours: above 1 where ours is better."""
+    """Baseline / ours: above 1, ours is better."""
     found: dict[str, dict[str, Any]] = {}
     for arm in BASELINES:
         each = {
@@ -74,7 +74,7 @@ def ratios(arms: Mapping[str, Averages], of: str) -> dict[str, dict[str, Any]]:
 
 
 def utilisation(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
-    """Of nodes at all times (RQ3): the 0th, 5th, ... 100th percentile."""
+    """Utilisation of nodes over time (RQ3): the 0th, 5th, ... 100th percentile."""
     marks = np.linspace(0, 1, 21)
     return {
         kind: [
@@ -86,7 +86,7 @@ def utilisation(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
 
 
 def decisions(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """How long ours took to decide (RQ7), on this machine."""
+    """How long our decisions took (RQ7), on this machine."""
     taken = [1000 * s for o in outcomes for t in o.tracks.values() for s in t.decided_s]
     if not taken:
         return {}

@@ -1,8 +1,8 @@
-"""How each arm is carried out on a lab: what is told to the API server when a target changes.
+"""Carry out each arm on a lab: what is written to the API server when a target changes.
 
-`stock` is a Deployment a function. `autopilot` is a ReplicaSet, since a Deployment would roll all its pods
-when its template gets another size; its pods are resized through `resize`. `random_fit` binds its pods
-itself. `ours` and `no_inplace` are ComboFunc objects, which the controller carries out.
+`stock` is a Deployment for each function. `autopilot` is a ReplicaSet, because a Deployment would replace
+all pods when its template's size changes; its pods are resized through `resize`. `random_fit` binds its
+pods itself. `ours` and `no_inplace` are ComboFunc objects, carried out by the controller.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from experiments.combofunc.arms import AS_SHIPPED_S, NO_INPLACE, RANDOM_FIT, STOCK, Choice
+from experiments.combofunc.arms import AS_SHIPPED_S, NO_INPLACE, RANDOM_FIT, STOCK, Setup
 from experiments.combofunc.baselines import Autopilot, RandomFit, Window
 from experiments.combofunc.live_view import FUNCTION, LiveView
 from experiments.combofunc.model import Create, Remove
@@ -29,21 +29,19 @@ NAMESPACE = "functions"
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _STRATEGIC = "application/strategic-merge-patch+json"
 _AT_ONCE = 8
-_SEEN_S = 5.0  # that a pod just made may take to be seen
+_SEEN_S = 5.0  # until a created pod must be visible on the watch
 
 
 class LiveScaler(Protocol):
     def aim(self, target: int) -> None:
-        """The target is this from now on."""
+        """Set the target."""
 
     def look(self) -> None:
         """Called every second."""
 
 
-def live_scaler(
-    arm: str, function: Function, choice: Choice | None, seed: int, kube: Kube, view: LiveView
-) -> LiveScaler:
-    draw = f"{function.name}/{seed}"
+def live_scaler(setup: Setup, function: Function, kube: Kube, view: LiveView) -> LiveScaler:
+    arm, choice, draw = setup.arm, setup.choice, setup.draw(function)
     if choice is None:
         return _ComboFunc(kube, function, {"keepWarm": f"{AS_SHIPPED_S:g}s"})
     if arm == NO_INPLACE:
@@ -96,7 +94,7 @@ class _ComboFunc:
                 "template": _template(self._function, self._function.sizes[0]),
                 "sizes": [size.offered for size in self._function.sizes],
                 "targetConcurrency": target,
-                "drain": "0s",  # pods of the other arms go at once as well
+                "drain": "0s",  # as in the other arms, pods end at once
                 "mode": "enforce",
                 **self._spec,
             },
@@ -156,7 +154,7 @@ class _BoundPods:
         self.look()
 
     def look(self) -> None:
-        """Also when the target has not changed: for pods that fitted nowhere before."""
+        """Runs even if the target is unchanged, for pods that did not fit before."""
         deadline_s = time.monotonic() + _SEEN_S
         while not self._view.knows(self._made) and time.monotonic() < deadline_s:
             time.sleep(0.005)

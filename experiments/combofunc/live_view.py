@@ -43,7 +43,7 @@ class _Seen:
 
 
 class LiveView:
-    """A consumer of the watch of all pods. Times are those of `time.monotonic`."""
+    """Consumes the watch of all pods. Times are those of `time.monotonic`."""
 
     def __init__(self, workload: Workload) -> None:
         self._workload = workload
@@ -175,7 +175,8 @@ class LiveView:
             self._outcome.tracks[function].became(self._now_s - self._began_s, ready)
 
     def _pass(self, until_s: float) -> None:
-        """Events of two watches' batches may arrive out of order by a little: time never goes back."""
+        """Account for the time since the last event. Events of two watches may arrive slightly out of
+        order: time never goes back."""
         passed_s = max(until_s - self._now_s, 0.0)
         if self._outcome:
             for name, track in self._outcome.tracks.items():
@@ -197,8 +198,8 @@ class LiveView:
 
 
 def serving(pod: Json, function: Function) -> int:
-    """The concurrency a pod can take now: of what it asks for and what it has the smaller; of a ComboFunc's
-    pod no more than the load balancer is told."""
+    """The concurrency that a pod takes now: the smaller of its requested and its actual size, and for a
+    ComboFunc's pod no more than its concurrency annotation."""
     labels = pod["metadata"].get("labels") or {}
     if not is_ready(pod) or "deletionTimestamp" in pod["metadata"]:
         return 0

@@ -23,7 +23,7 @@ Averages = Mapping[str, Mapping[str, float]]  # function -> figure
 
 
 def draw_all(found: Mapping[str, Any], directory: Path) -> list[Path]:
-    """Of what was played; what was varied in virtual time is in a live run's `in_virtual_time`."""
+    """Draw all pictures of a run. A live run has its varied parameters under `in_virtual_time`."""
     directory.mkdir(parents=True, exist_ok=True)
     varied = found.get("in_virtual_time", found)
     drawn = [
@@ -89,7 +89,7 @@ def _utilisation(by_arm: Mapping[str, Mapping[str, list[float]]], file: Path) ->
 
 
 def _lines(varied: Mapping[str, Mapping[str, Averages]], label: str, file: Path, logarithmic: bool) -> Path:
-    """Means over functions, over what is varied."""
+    """Means over functions, against the varied parameter."""
     figure, grid = _figure(1, 2, (9, 3.6))
     values = sorted(varied, key=float)
     for axes, (of, name) in zip(grid.flat, (("scaling_s", _TIME), ("cost", _COST)), strict=True):
@@ -118,7 +118,7 @@ def _decisions(by_nodes: Mapping[str, Mapping[str, float]], file: Path) -> Path:
 
 
 def _over_time(rounds: Mapping[str, list[Mapping[str, Any]]], file: Path) -> Path:
-    """Fig. 14, of the first round: what was wanted and what was ready."""
+    """Fig. 14, for the first round: target and ready concurrency."""
     figure, grid = _figure(len(FUNCTIONS), 1, (10, 2.2 * len(FUNCTIONS)))
     for axes, name in zip(grid.flat, FUNCTIONS, strict=True):
         for arm, outcomes in rounds.items():

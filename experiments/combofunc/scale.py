@@ -1,9 +1,9 @@
 """Many functions at a time: `surgekit bench combofunc-scale`.
 
 One lab with the real API server, scheduler and garbage collector, and ComboFunc's controller under its own
-account. Functions get new targets at a steady pace; what is asked is whether every plan is carried out, how
-soon, and whether anything stays behind. Pods are Ready as soon as they are bound: with creation times the
-lag would be theirs. So there is no probe either; to the planner all nodes are equally fast.
+account. Functions get new targets at a steady pace. The bench checks whether every plan is carried out, how
+soon, and whether anything is left over. Pods are Ready as soon as they are bound, so that creation times do
+not add to the lag. For the same reason there is no probe: to the planner all nodes are equally fast.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ class Plan:
         return kinds[index % len(kinds)]
 
     def first_target(self, index: int) -> int:
-        """The planner takes the largest size where there is room."""
+        """The planner uses the largest size where there is room."""
         return self.pods_each * self.function(index).sizes[-1].concurrency
 
     def changes(self) -> list[tuple[float, int, int]]:
-        """(seconds from the beginning, function, target): every one is another target than before."""
+        """(seconds from the beginning, function, target); each target differs from the one before."""
         draw = random.Random(f"combofunc-scale/{self.seed}")
         targets = [self.first_target(index) for index in range(self.functions)]
         found: list[tuple[float, int, int]] = []
@@ -82,7 +82,7 @@ class Plan:
 
 
 def run(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
-    """`failures` says in words what was not carried out or stayed behind."""
+    """Run the test. `failures` says what was not carried out or was left over."""
     with Lab.temporary("scale", instant_pods=True) as lab:
         scale = _Scale(lab, plan, say)
         try:
@@ -149,7 +149,7 @@ class _Scale:
         return usage(process.pid)
 
     def _create(self) -> float:
-        """Seconds until all functions are Ready for the first time."""
+        """Create all functions; seconds until all are Ready for the first time."""
         began_s = time.monotonic()
         for index in range(self._plan.functions):
             self._record.aim(_name(index), self._plan.first_target(index), time.monotonic())
@@ -159,7 +159,7 @@ class _Scale:
         return time.monotonic() - began_s
 
     def _at_rest(self) -> tuple[list[Json], list[Json]]:
-        """Functions and pods when all is as planned, or at the last: what was kept warm may just be going."""
+        """Functions and pods when all is as planned, or at the timeout: warm pods may just be ending."""
         kube, deadline_s = self._lab.kube, time.monotonic() + _SETTLE_S
         self._wait(_SETTLE_S)
         while True:
@@ -175,7 +175,7 @@ class _Scale:
         return waiting
 
     def _delete(self, functions: Sequence[Json]) -> int:
-        """Delete all; how many pods are there when nothing more should be."""
+        """Delete all functions; return the pods left over."""
         kube = self._lab.kube
         with ThreadPoolExecutor(4) as pool:
             paths = [f"{_PATH}/{f['metadata']['name']}" for f in functions]

@@ -1,4 +1,4 @@
-"""What a scale test has found: figures, and in words what was not carried out or stayed behind."""
+"""Figures of a scale test, and what was not carried out or was left over."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from experiments.process_usage import Usage
 __all__ = ["Found", "figures", "not_as_planned"]
 
 Json = dict[str, Any]
-# Watches come and go with a connection each; Python's heap breathes. A leak of a pod's or a plan's objects
-# in each of 1,000 changes would be more.
+# Each watch has a connection that comes and goes, and Python's heap varies. A leak of one pod's or plan's
+# objects in each of 1,000 changes would be more.
 _FILES_MORE, _MEMORY_MORE = 4, 1.25
 
 
@@ -65,7 +65,7 @@ def figures(found: Found) -> dict[str, Any]:
 
 
 def not_as_planned(functions: Sequence[Json], pods: Sequence[Json]) -> list[str]:
-    """By the pods themselves, whatever the status says of them."""
+    """Differences between the pods and the plan, whatever the status says."""
     serving: Counter[str] = Counter()
     for p in pods:
         labels = p["metadata"]["labels"]
@@ -96,7 +96,7 @@ def _leaks(found: Found) -> list[str]:
 
 
 def _percentiles(name: str, seconds: Sequence[float]) -> dict[str, float | None]:
-    """None where nothing was measured."""
+    """None if nothing was measured."""
     cuts = np.percentile(seconds, (50, 95, 100)) if seconds else (None, None, None)
     ends = ("p50_s", "p95_s", "max_s")
     return {

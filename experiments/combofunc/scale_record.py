@@ -1,4 +1,4 @@
-"""What came of each change of a target, by the arrival of the ComboFuncs' watch events."""
+"""Record the result of each target change, by the arrival of the ComboFuncs' watch events."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Change:
 
 
 class Record:
-    """A consumer of the watch of ComboFuncs. Nobody else writes their specs: each write is a generation."""
+    """Consumes the watch of ComboFuncs. Nothing else writes their specs, so each write is a generation."""
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
@@ -33,7 +33,7 @@ class Record:
         self._last: dict[str, Change] = {}
 
     def aim(self, function: str, target: int, now_s: float) -> None:
-        """To be called before the API server is told, whose news may be here before its answer."""
+        """Call it before the write: the watch event may arrive before the response."""
         with self._lock:
             before = self._last.get(function)
             if before and before.settled_s is None:
@@ -43,7 +43,7 @@ class Record:
             self.changes.append(change)
 
     def waiting(self) -> list[Change]:
-        """Those that are neither settled nor overtaken."""
+        """Changes that are neither settled nor overtaken."""
         with self._lock:
             return [change for change in self._last.values() if change.settled_s is None]
 
@@ -65,7 +65,7 @@ class Record:
 
 
 def settled(obj: Json) -> bool:
-    """Whether a ComboFunc says that its pods are as planned for what it asks now."""
+    """Whether a ComboFunc's status says that its pods are as planned for its current spec."""
     status, generation = obj.get("status") or {}, obj["metadata"]["generation"]
     ready: Iterable[Json] = (c for c in status.get("conditions") or () if c["type"] == "Ready")
     return (

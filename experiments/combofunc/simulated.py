@@ -1,4 +1,5 @@
-"""All arms in virtual time: the homogeneous ones' sweep, the comparison, and what else the paper varies."""
+"""All arms in virtual time: the sweep of the baselines, the comparison, and the parameters that the paper
+varies."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from experiments.combofunc.arms import (
     Choice,
     Choices,
     PlannedOf,
+    Setup,
     beside,
     candidates,
     scaler,
@@ -42,7 +44,7 @@ class Extent:
     nodes: tuple[int, ...] = (12, 16, 24, 32, 64)  # RQ5, the load as on 16
     taus_create_s: tuple[float, ...] = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)  # RQ6
     keep_warm_s: tuple[float, ...] = (0.0, 20.0, 60.0, 100.0, 200.0)
-    varied_seeds: int = 3  # of what is varied
+    varied_seeds: int = 3  # for each varied parameter
 
     @classmethod
     def quick(cls) -> Extent:
@@ -80,13 +82,13 @@ def run(workload: Workload, extent: Extent, planned: PlannedOf, say: Say) -> dic
         }
         some = range(1, extent.varied_seeds + 1)
         found["price_weight"] = {
-            str(weight): averages(play(_jobs(OURS, workload, some, choices, weight)))
+            str(weight): averages(play(_jobs(OURS, workload, some, choices, price_weight=weight)))
             for weight in extent.price_weights
         }
         say("RQ4 is played")
         found["keep_warm_s"] = {
             str(keep_s): {
-                arm: averages(play(_jobs(arm, workload, some, choices, None, keep_s)))
+                arm: averages(play(_jobs(arm, workload, some, choices, keep_warm_s=keep_s)))
                 for arm in (OURS, NO_INPLACE)
             }
             for keep_s in extent.keep_warm_s
@@ -114,6 +116,7 @@ def _jobs(
     workload: Workload,
     seeds: Iterable[int],
     choices: Mapping[str, Choices],
+    *,
     price_weight: float | None = None,
     keep_warm_s: float | None = None,
 ) -> list[_Job]:
@@ -131,9 +134,8 @@ def _play(job: _Job, planned: PlannedOf) -> Outcome:
     choices = dict(job.choices)
 
     def of(name: str) -> Scaler:
-        chosen = choices.get(name)
-        weights = job.price_weight, job.keep_warm_s
-        return scaler(job.arm, FUNCTIONS[name], job.seed, chosen, planned, *weights)
+        setup = Setup(job.arm, job.seed, choices.get(name), job.price_weight, job.keep_warm_s)
+        return scaler(setup, FUNCTIONS[name], planned)
 
     return simulate(job.workload, job.seed, of)
 
@@ -141,10 +143,10 @@ def _play(job: _Job, planned: PlannedOf) -> Outcome:
 def _sweep(
     workload: Workload, extent: Extent, play: Play, say: Say
 ) -> tuple[dict[str, Choices], dict[str, Any]]:
-    """What each baseline is best with: time and cost of each function multiplied, the product of all.
+    """The best choice of each baseline: the smallest product of time and cost over all functions.
 
-    All functions alike first, each takes its best of these; then one function after the other is moved to
-    the steps beside it and to other times of keeping, since what one leaves free is what others get.
+    First all functions get the same choice, and each keeps its best. Then one function after the other
+    tries the neighbouring sizes and other keep times, because the room that one leaves is used by others.
     """
     choices: dict[str, Choices] = {}
     tables: dict[str, Any] = {}
@@ -173,7 +175,7 @@ def _sweep(
 
 
 def _scores(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """The logarithm of time times cost, as they are compared, by function: lower is better."""
+    """The logarithm of time times cost by function: lower is better."""
     return {
         name: math.log(figures["scaling_s"] + 1e-9) + math.log(figures["cost"] + 1e-9)
         for name, figures in averages(outcomes).items()

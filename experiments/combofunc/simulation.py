@@ -1,10 +1,11 @@
 """The comparison in virtual time, on the lab's node model.
 
-Four functions on one cluster, each with a Scaler. Deciding and the control plane take no time here; creating
-takes what the node model says, growing in place tau_u, and what is removed or made smaller is free at
-once. A decision's removals and shrinks wait until its creations and growths are ready where the target
-would not be met without them, unless these need the room: no arm gives up what serves before there is
-something in its place. Scalers see a node's speed as of the last creation that ended there, as a probe would.
+Four functions on one cluster, each with a Scaler. Deciding and the control plane take no time. Creating
+takes as long as the node model says, growing in place tau_u; removed or shrunk containers free their
+resources at once. Removals and shrinks of a decision wait until its creations and growths are ready if the
+target would not be met without them, unless these need the room: no arm gives up serving capacity before
+its replacement is ready. Scalers see a node's speed as of the last creation that ended there, as a probe
+would.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class _Node:
 
 
 def simulate(workload: Workload, seed: int, scaler_of: Callable[[str], Scaler]) -> Outcome:
-    """One arm; `scaler_of` makes a function's."""
+    """Play one arm; `scaler_of` makes a function's scaler."""
     return _Simulation(workload, seed, {name: scaler_of(name) for name in FUNCTIONS}).run()
 
 
@@ -162,7 +163,7 @@ class _Simulation:
             self._decide(function)
 
     def _ask_those_short(self) -> None:
-        """Room came: kube-scheduler tries pods that wait again, a controller plans again."""
+        """Room was freed: kube-scheduler retries pending pods, and a controller plans again."""
         for function in self._functions.values():
             if function.keeps_warm and self._others_short(function):
                 self._decide(function)
@@ -220,7 +221,7 @@ class _Simulation:
         pod.size = size
 
     def _make_room(self, function: _Function, node: str, needed: tuple[int, int]) -> None:
-        """What is to be given up there goes now where it must."""
+        """Release containers there now, where the room is needed."""
         here = [a for a in function.releases if function.pods[a.pod].node == node]
         while here and not self._has(node, needed):
             self._release(function, here.pop(0))
@@ -232,7 +233,7 @@ class _Simulation:
             )
 
     def _settle(self, function: _Function) -> None:
-        """Give up what is not needed, as soon as the target is met without it."""
+        """Release containers as soon as the target is met without them."""
         for action in list(function.releases):
             pod = function.pods[action.pod]
             left = action.size.concurrency if isinstance(action, Resize) else 0
@@ -319,7 +320,7 @@ def _difference(to: Size, had: Size) -> tuple[int, int]:
 
 
 def _releases(action: Action, pods: Mapping[str, _Pod]) -> bool:
-    """Whether it takes concurrency away rather than bringing some."""
+    """Whether the action takes concurrency away."""
     if isinstance(action, Resize):
         return action.size.concurrency <= pods[action.pod].size.concurrency
     return isinstance(action, Remove)

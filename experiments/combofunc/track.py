@@ -1,9 +1,9 @@
-"""One function of one arm as it went: how long scaling took, and what was reserved meanwhile.
+"""Track one function of one arm: how long scaling took, and what was reserved meanwhile.
 
-The scaling time of a rise of the target is the time until the ready concurrency has come up to it; 0 where
-it was there already, so that all arms are measured on the same rises. A target that is raised again
-meanwhile leaves the first measurement running. One that falls below it ends it there, since nobody waits
-any more; such rises are counted as `cut_short` with the time they had, as are those under way at the end.
+The scaling time of a rise is the time until the ready concurrency reaches the target; 0 if it is ready
+already, so that all arms are measured on the same rises. If the target rises again meanwhile, the first
+measurement goes on. If it falls below the first target, the measurement ends, because nobody waits any
+more. Such rises, and those in progress at the end, count as `cut_short` with the time they had.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GIB = 1 << 30
 
 @dataclass(frozen=True)
 class Holding:
-    """A container that is there, ready or not, and how much of its node is free."""
+    """A container, ready or not, and its node's free share."""
 
     size: Size
     cpu_free_share: float
@@ -28,7 +28,7 @@ class Holding:
 
     @property
     def price(self) -> float:
-        """B_np of eq. (9), at the prices of eqs (7) and (8) of this moment; cores and GiB."""
+        """B_np of eq. (9), at the current prices of eqs (7) and (8); cores and GiB."""
         cpu, memory = _price(self.cpu_free_share), _price(self.memory_free_share)
         return cpu * self.size.cpu_millicores / 1000 + memory * self.size.memory_bytes / GIB
 
@@ -56,7 +56,7 @@ class Track:
     _open: list[tuple[float, int, int]] = field(default_factory=list, repr=False)  # (begun, target, which)
 
     def aim(self, now_s: float, target: int, ready: int) -> None:
-        """The target changes."""
+        """Set the target."""
         rises, self._now = target > self._now, target
         for _, _, which in [o for o in self._open if o[1] > target]:
             self.cut_short += 1
@@ -67,7 +67,7 @@ class Track:
         self.became(now_s, ready)
 
     def became(self, now_s: float, ready: int) -> None:
-        """So much concurrency is ready from now on."""
+        """Set the ready concurrency."""
         for _, _, which in [o for o in self._open if o[1] <= ready]:
             self._close(which, now_s)
 
@@ -77,7 +77,7 @@ class Track:
         self._open = [o for o in self._open if o[2] != which]
 
     def passed(self, seconds: float, ready: int, cpu_millicores: int, memory_bytes: int) -> None:
-        """A stretch in which nothing changed."""
+        """Account for a stretch of time without changes."""
         self.seconds += seconds
         self.core_s += seconds * cpu_millicores / 1000
         self.gib_s += seconds * memory_bytes / GIB
@@ -98,7 +98,8 @@ class Track:
 
     @property
     def resource_cost(self) -> float:
-        """B_f of eq. (10), its mean over the samples that have containers: the price of a concurrency."""
+        """B_f of eq. (10): the price of one unit of concurrency, averaged over the samples that have
+        containers."""
         each = [p / c for p, c in zip(self.price, self.concurrency, strict=True) if c]
         return sum(each) / len(each) if each else 0.0
 

@@ -97,7 +97,7 @@ FUNCTIONS: Mapping[str, Function] = {
 
 @dataclass(frozen=True)
 class Targets:
-    """What a function is to have, each from a moment on."""
+    """A function's targets, each with its start time."""
 
     function: str
     of_trace: str

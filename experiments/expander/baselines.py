@@ -27,7 +27,7 @@ _PREFERRED_CPUS = ((2, 1), (6, 2), (20, 4), (60, 8), (200, 16), (math.inf, 32))
 
 
 def least_waste(rng: random.Random) -> Policy:
-    """The least share of CPU plus the least share of memory left over; at random between equals."""
+    """The option with the smallest share of CPU plus memory left over; random between equals."""
 
     def waste(offer: Offer, option: Option) -> float:
         template = offer.templates[option.group]
@@ -48,7 +48,7 @@ def uniform(rng: random.Random) -> Policy:
 
 
 def price(prices: Mapping[str, Price], cluster_nodes: int) -> Policy:
-    """Money for nodes over money for pods, times how far the node is from the size it likes."""
+    """Cost of nodes over cost of pods, times the distance of the node from its preferred size."""
     grown = 0
 
     def score(offer: Offer, option: Option) -> float:
@@ -76,7 +76,7 @@ def _unfitness(template: Template, cluster_nodes: int) -> float:
 
 
 def _requested(offer: Offer, option: Option) -> tuple[int, int]:
-    """Millicores and bytes of the pods the option helps."""
+    """Millicores and bytes of the pods that the option helps."""
     demands = [(offer.kinds[kind].demand, count) for kind, count in option.pods.items()]
     return (
         sum(demand.cpu_millis * count for demand, count in demands),

@@ -1,7 +1,7 @@
-"""What nodes cost with a real Cluster Autoscaler that asks the expander, and with its own: `--live`.
+"""What do nodes cost with a real Cluster Autoscaler, with our expander and with its own? `--live`
 
-Each mix is played from an empty cluster once for each arm. kube-scheduler places the pods; the cost is that
-of all nodes there when every pod runs, follow-up scale-ups included.
+Each mix is played from an empty cluster once for each arm. kube-scheduler places the pods. The cost is that
+of all nodes when every pod runs, follow-up scale-ups included.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kwok.pods import delete_pods, pod, wait_for_account
 __all__ = ["OURS", "Deployment", "LiveMix", "play", "run"]
 
 OURS = "surgekit"
-# The KWOK provider knows no prices, so the price expander cannot be asked.
+# Without the price expander: the KWOK provider has no prices.
 _ARMS = (OURS, "least-waste", "most-pods", "random")
 _ALL_RUN_S = 600.0
 
@@ -46,7 +46,7 @@ class LiveMix:
 
 
 def run(mixes: Sequence[LiveMix], say: Callable[[str], None]) -> dict[str, Any]:
-    cluster_autoscaler.binary()  # said before a lab is brought up in vain
+    cluster_autoscaler.binary()  # fail before a lab is started in vain
     with Lab.temporary("bench-expander", instant_pods=True) as lab:
         lab.start_scheduler()
         expander = cluster_autoscaler.start_expander(lab)
@@ -74,7 +74,7 @@ def _arms(lab: Lab, mix: LiveMix, expander: Expander, say: Callable[[str], None]
 
 
 def play(lab: Lab, mix: LiveMix, arm: str, expander: Expander) -> dict[str, Any]:
-    """Cost and classes of the nodes when every pod is Ready; the cluster is empty afterwards."""
+    """Cost and classes of the nodes when every pod is Ready. Empties the cluster afterwards."""
     namespace = f"{mix.name}-{arm}"
     lab.kube.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     wait_for_account(lab.kube, namespace)

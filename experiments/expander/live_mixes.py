@@ -14,7 +14,7 @@ from kwok.cluster_autoscaler import NodeGroup
 
 __all__ = ["live_mixes"]
 
-# The others tie pods to zones or keep them apart by host name, which nodes of its KWOK provider do not have.
+# The others need zones or anti-affinity by host name, which nodes of the KWOK provider do not have.
 _SHAPES = (Shape.GENERAL, Shape.MEMORY, Shape.LIMITED, Shape.SMALL)
 
 

@@ -1,7 +1,7 @@
-"""Seeded clusters and workloads to scale up: what the simulation is played on.
+"""Seeded clusters and workloads for simulated scale-ups.
 
-Node groups are drawn from the FCMA paper's AWS price table, with what EKS keeps of a node; deployments
-have requests and replica counts spread over the orders of magnitude clusters have.
+Node groups are drawn from the FCMA paper's AWS price table, less what EKS reserves on a node. Requests and
+replica counts of deployments spread over the orders of magnitude that clusters have.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LARGEST_CPUS = 64
 
 
 class Shape(StrEnum):
-    GENERAL = "general"  # any deployment on any group it fits
+    GENERAL = "general"  # any deployment on any group that it fits
     MEMORY = "memory"  # 4 to 16 GiB a CPU
     TIED = "tied"  # a third of the deployments to an architecture, a third to a zone
     APART = "apart"  # a third of the deployments one pod a node
@@ -65,7 +65,7 @@ def mix(shape: Shape, seed: int, catalogue: Catalogue) -> Mix:
         kinds.append(Kind(demand, groups))
         pending.append(rng.randint(1, 8) if shape is Shape.SMALL else round(10 ** rng.uniform(0, 2)))
     room = {}
-    if shape is Shape.LIMITED:  # but for the roomiest: every policy must be able to help every pod
+    if shape is Shape.LIMITED:  # except the largest: every policy must be able to place every pod
         unlimited = {max(templates, key=size).group for size in (_cpus, _bytes)}
         room = {t.group: rng.randint(1, 12) for t in templates if t.group not in unlimited}
     prices = {t.group: e.price_per_hour for t, e in zip(templates, chosen, strict=True)}
@@ -85,7 +85,8 @@ def _largest(classes: Sequence[CatalogueEntry]) -> list[CatalogueEntry]:
 
 
 def _template(entry: CatalogueEntry, cpus_per_core: float) -> Template:
-    """What EKS leaves: CPU by its falling scale (about 70m and 2.5m a core), 11 MiB a pod and 355 MiB."""
+    """The allocatable on EKS: CPU less its falling scale (about 70m and 2.5m a core), memory less 11 MiB a
+    pod and 355 MiB."""
     cpus = round(entry.cores * cpus_per_core)
     pods = 29 if cpus <= 2 else 58 if cpus <= 8 else 234
     memory = round(entry.memory_gib * _GIB)

@@ -1,4 +1,5 @@
-"""Whole scale-ups with the caller's loop, ours against its own expanders, by cost of the nodes rented."""
+"""Simulate whole scale-ups with the caller's loop: our expander against its own, by the cost of the rented
+nodes."""
 
 from __future__ import annotations
 
@@ -27,19 +28,19 @@ __all__ = ["OURS", "PLAN", "REPORTING_SEEDS", "TUNING_SEEDS", "run", "simulate"]
 
 OURS = "surgekit"
 PLAN = "FCMA's plan, freely mixed"
-# Of the cluster before the scale-up: the price expander likes larger nodes in larger clusters.
+# Nodes before the scale-up: the price expander prefers larger nodes in larger clusters.
 _CLUSTER_NODES = 10
-# The plan is what ours is measured against here, so it gets more time than in service.
+# The plan is the yardstick here, so it gets more time than in production.
 _PLAN_S = 1.0
-# Each policy plays a mix this often, with other queues of the scheduler and other ties, and is averaged.
+# Each policy plays a mix this often, with other scheduler queues and other ties; the mean counts.
 _PLAYS = 5
-# Anything chosen by trying was tried on the first; the figures are of the second.
+# Parameters were tuned on the first range of seeds; figures come from the second.
 TUNING_SEEDS = range(40)
 REPORTING_SEEDS = range(1000, 1040)
 
 
 def simulate(mix: Mix, solve: Solve, deadline_s: float) -> dict[str, float]:
-    """Cost per hour of what each policy rents for the mix; and of FCMA's plan, if `solve` finds one."""
+    """Cost per hour of what each policy rents for the mix, and of FCMA's plan if `solve` finds one."""
     prices = {group: Price(per_hour, "catalogue") for group, per_hour in mix.prices.items()}
 
     def play(make: Callable[[random.Random], Policy]) -> float:
@@ -76,14 +77,14 @@ def _ours(prices: Mapping[str, Price], deadline_s: float) -> Policy:
         raise PlanFailed("it would decide between equals only, and take the rest of the time")
 
     def policy(asked: Offer) -> str:
-        # Not told of the DaemonSets: it has to see them in the counts, as in a real cluster.
+        # Without the DaemonSets: it must infer them from the counts, as in a real cluster.
         return choose(asked, known, Overhead(), no_plan, Deadline.after(deadline_s)).groups[0]
 
     return policy
 
 
 def _plan(mix: Mix, prices: Mapping[str, Price], solve: Solve, deadline_s: float) -> dict[str, float]:
-    """What no expander can have: classes mixed for the same pods. Group sizes do not bind it."""
+    """A bound that no expander can reach: classes mixed for the same pods, with unlimited groups."""
     asked = offer(mix.templates, mix.kinds, mix.pending, {}, mix.overhead)
     try:
         return {PLAN: solve(as_problem(asked, prices, mix.overhead, 1.0), deadline_s).cost_per_hour}
@@ -98,7 +99,7 @@ def _cost(growths: tuple[Growth, ...], prices: Mapping[str, float]) -> float:
 def run(
     seeds: Sequence[int], solve: Solve, deadline_s: float, say: Callable[[str], None] = lambda _: None
 ) -> dict[str, Any]:
-    """Figures for `surgekit bench expander`: cost of ours over each baseline's, in all and by shape."""
+    """Figures for `surgekit bench expander`: our cost over each baseline's, in all and by shape."""
     catalogue = from_csv(Path(str(files("cluster_autoscaler_hook") / "data" / "aws_eu_west_1.csv")))
     started_s = time.monotonic()
     played: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Every variant on a set of problems in one run, beside what the authors' program gave for them."""
+"""Run every solver variant on a set of problems, beside the results of the authors' program."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from experiments.fcma import random_problems
 
 __all__ = ["QUICK", "BenchProblem", "Deadlines", "random_set", "recorded_set", "run", "spread_out"]
 
-# 'Experimental setup': 0.5 for every app; the scalability files have no wish.
+# 'Experimental setup': 0.5 for every app; the scalability files set none.
 _SFMPL = {"paper80": 0.5, "scalability": 1.0}
 # How many problems `--quick` takes.
 QUICK = 8
@@ -47,7 +47,7 @@ class Deadlines:
 
 
 def recorded_set(name: str, directory: Path) -> list[BenchProblem]:
-    """`paper80` or `scalability`: the problem files with their recorded figures."""
+    """`paper80` or `scalability`: problem files with their recorded figures."""
     figures = ("cost", "lower_bound", "best_known_bound", "seconds")
     if name == "paper80":
         rows = _rows(directory / name / "reference.csv", ("scenario", *figures))
@@ -87,7 +87,7 @@ def run(
     paper_is_reference: bool = False,
     recycling: bool = False,
 ) -> dict[str, Any]:
-    """Figures of `best` at the top, those of the other variants under their names, then a row a problem."""
+    """Figures of `best` at the top, of the other variants under their names, then one row a problem."""
     variants = list(variants)
     rows = []
     for number, one in enumerate(problems, 1):

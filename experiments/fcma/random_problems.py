@@ -65,7 +65,7 @@ def paper_grid(seed: int, sfmpl: float = 0.5) -> Iterator[Problem]:
             for app, family in product(range(apps), names):
                 size = cores * random.choice(_SIZE_MULTIPLIERS)
                 containers[f"app_{app}", family] = _container(
-                    random, family, size, memory, performance, _LEVELS[cores]
+                    random, family, (size, memory, performance), _LEVELS[cores]
                 )
             yield _problem(apps, names, containers, sfmpl)
 
@@ -84,14 +84,16 @@ def scalability(seed: int, sfmpl: float = 1.0) -> Iterator[Problem]:
             for family in names:
                 levels = tuple(level for level in _SCALABILITY_LEVELS if level == 1 or level * size <= 1)
                 containers[f"app_{app}", family] = _container(
-                    random, family, size, memory, performance, levels
+                    random, family, (size, memory, performance), levels
                 )
         yield _problem(apps, names, containers, sfmpl)
 
 
 def _container(
-    random: Random, family: str, cores: float, memory: float, performance: float, levels: tuple[int, ...]
+    random: Random, family: str, shape: tuple[float, float, float], levels: tuple[int, ...]
 ) -> Container:
+    """`shape`: cores, GiB a core, and requests a second, before the family's factors."""
+    cores, memory, performance = shape
     dear = _price_of_core(family) / min(_price_of_core(name) for name in _family_names())
     size = cores * dear * random.choice(_SIZE_MULTIPLIERS)
     memory_gib = size * memory * random.choice(_SIZE_MULTIPLIERS)

@@ -1,4 +1,4 @@
-"""One policy over all functions, live, in a namespace and on nodes of its own."""
+"""One policy over all functions, live, with its own namespace and nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _POLICIES = "/apis/surgekit.dev/v1alpha1/namespaces/{}/kneepolicies"
 
 
 class Stage(Protocol):
-    """What an arm needs of the bench."""
+    """What an arm needs from the bench."""
 
     @property
     def lab(self) -> Lab: ...
@@ -43,7 +43,7 @@ def namespace(arm: str) -> str:
 
 
 class Arm:
-    """One policy over all functions, in a namespace of its own."""
+    """One policy over all functions, in its own namespace."""
 
     def __init__(self, bench: Stage, name: str, load: Load, slot: int) -> None:
         self._bench, self.name, self._load, self._slot = bench, name, load, slot
@@ -97,7 +97,7 @@ class Arm:
                     "atEnd": "stop",
                 },
                 "metrics": {"preset": "openfaas"},
-                # Rates are of this machine's clock: as many times higher as time is faster.
+                # Rates use this machine's clock, so they are higher by the time factor.
                 "thresholds": {
                     "throughputPerSecond": 2 * self._bench.time_factor,
                     "errorsPerSecond": 1 * self._bench.time_factor,
@@ -125,7 +125,7 @@ class Arm:
             self._clients[function] = count
 
     def look(self, now_s: float) -> None:
-        """OpenFaaS's rule, as often as its Prometheus looks."""
+        """Apply OpenFaaS's rule, as often as its Prometheus evaluates it."""
         if not self._rules:
             return
         seen = self._bench.traffic.sample()
@@ -143,7 +143,7 @@ class Arm:
                 self._bench.traffic.scale(function, self._namespace, wanted)
 
     def note(self, before: Mapping[str, Seen], seen: Mapping[str, Seen]) -> None:
-        """One interval that is over. Figures are nominal."""
+        """Record a finished interval. Figures are nominal."""
         deployments, _ = self._kube.list_all(f"/apis/apps/v1/namespaces/{self._namespace}/deployments")
         replicas = {d["metadata"]["name"]: d["spec"]["replicas"] for d in deployments}
         if self.name in VARIANTS:
@@ -161,7 +161,7 @@ class Arm:
                 self._stop(function)
 
     def _stop(self, function: str) -> None:
-        """IV-D: over its budget, function instances are killed."""
+        """IV-D: over budget, function instances are killed."""
         self._stopped.add(function)
         for path in (_POLICIES.format(self._namespace), self._hpas):
             with suppress(ApiError):
@@ -176,7 +176,7 @@ class Arm:
             if search:
                 self._points[function] = len(search["points"])
             elif self._points[function]:
-                # The sample that ended it is not in a status of its own.
+                # The status does not show the last sample of a search separately.
                 self.tracks[function].samples.append(self._points.pop(function) + 1)
 
     def end(self) -> None:

@@ -1,10 +1,10 @@
-"""The comparison, live: `surgekit bench kneescale`.
+"""The live comparison: `surgekit bench kneescale`.
 
-One lab. Arms are played several at a time, each in a namespace and on nodes of its own, with the five
-functions side by side; all arms of a load see the same clients. The knee searches run as the real controller
-with a KneePolicy a function, the HPAs are the stock HPA on metrics-server, OpenFaaS's rule is played by the
-bench. Score, throughput and latency are the load generator's own. When an arm's function has used up its
-budget its replicas are stopped, as the paper does, whoever scaled them.
+One lab. Several arms run at a time, each in its own namespace and on its own nodes, with the five functions
+side by side. All arms of a load see the same clients. The knee searches run in the real controller with a
+KneePolicy for each function, the HPAs are the stock HPA on metrics-server, and the bench itself applies
+OpenFaaS's rule. Score, throughput and latency come from the load generator. When an arm's function has used
+up its budget, its replicas are stopped, as in the paper, whatever scaled them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OPENFAAS_LOOK_S = 2.5
 
 
 def run(plan: Plan, partial: Path | None, say: Callable[[str], None]) -> dict[str, Any]:
-    """What was played before is read from `partial`, and each batch that ends is added to it."""
+    """Play all batches. Finished ones are read from `partial`, and new ones are appended to it."""
     played = read_played(partial)
     missing = plan.missing(played)
     if missing:

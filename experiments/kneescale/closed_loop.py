@@ -1,8 +1,8 @@
-"""A function under closed-loop clients, interval by interval: what each way of scaling makes of a budget.
+"""A model of a function under closed-loop clients: what each way of scaling achieves with a budget.
 
 N clients, r pods chosen at random, one request at a time in each: throughput mu r N / (N + r - 1) and, by
-Little's law, latency N / throughput. What waits longer than the gateway
-allows (exponential tail) is an error.
+Little's law, latency N / throughput. Requests that wait longer than the
+gateway allows (exponential tail) are errors.
 
 Figures of the README: python -m experiments.kneescale.closed_loop [runs]
 """
@@ -21,10 +21,10 @@ from hpa_replacement.decision.model import Sample, State
 from hpa_replacement.decision.policy import AtEnd, Budget, Policy, Search, Thresholds
 from hpa_replacement.search import Variant
 
-__all__ = ["Outcome", "dynamic_clients", "foreknowing", "hpa", "kneescale", "openfaas", "run"]
+__all__ = ["Function", "Outcome", "dynamic_clients", "foreknowing", "hpa", "kneescale", "openfaas", "run"]
 
 INTERVAL_S = 30.0
-# The rules for the budget were chosen on seeds below 100: figures come from others.
+# The budget rules were tuned on seeds below 100; figures come from other seeds.
 FIRST_SEED = 5000
 TIMEOUT_S = 20.0
 
@@ -51,29 +51,31 @@ class Measured:
 Scaler = Callable[[Measured], int]
 
 
+@dataclass(frozen=True)
+class Function:
+    """The modelled function and its cluster."""
+
+    capacity: int  # most replicas
+    noise: float = 0.03  # relative standard deviation of a measured score
+    mu: float = 1.0  # requests a second that one replica serves
+
+
 def _measure(
-    replicas: int,
-    clients: int,
-    capacity: int,
-    now_s: float,
-    noise: float,
-    mu: float,
-    rng: np.random.Generator,
+    function: Function, replicas: int, clients: int, now_s: float, rng: np.random.Generator
 ) -> Measured:
     busy = clients / (clients + replicas - 1)
     # Score goes with the square of throughput: half its noise.
-    offered = mu * replicas * busy * max(1 + noise / 2 * rng.standard_normal(), 0.1)
+    offered = function.mu * replicas * busy * max(1 + function.noise / 2 * rng.standard_normal(), 0.1)
     latency_s = clients / offered
     lost = math.exp(-TIMEOUT_S / latency_s)
     errors = min(rng.poisson(offered * lost * INTERVAL_S) / INTERVAL_S, offered * 0.99)
-    return Measured(replicas, offered - errors, latency_s, errors, busy, capacity, now_s)
+    return Measured(replicas, offered - errors, latency_s, errors, busy, function.capacity, now_s)
 
 
 def run(
-    scaler: Scaler, clients: Sequence[int], capacity: int, budget: float, seed: int,
-    noise: float = 0.03, mu: float = 1.0, first: int = 1,
-) -> Outcome:  # fmt: skip
-    """Budget spent means stopped, for everybody (section II-B)."""
+    scaler: Scaler, clients: Sequence[int], function: Function, budget: float, seed: int, *, first: int = 1
+) -> Outcome:
+    """Play one client count an interval; every scaler stops once the budget is spent (section II-B)."""
     rng = np.random.default_rng(seed)
     replicas, used, score, history = first, 0.0, 0.0, []
     for i, n in enumerate(clients):
@@ -83,7 +85,7 @@ def run(
         if not replicas:
             break
         used += replicas
-        seen = _measure(replicas, n, capacity, (i + 1) * INTERVAL_S, noise, mu, rng)
+        seen = _measure(function, replicas, n, (i + 1) * INTERVAL_S, rng)
         score += seen.throughput_per_s / seen.latency_s
         replicas = scaler(seen)
     return Outcome(score, used, tuple(history))
@@ -112,14 +114,14 @@ def kneescale(variant: Variant, capacity: int, budget: float, intervals: int) ->
 
 
 def hpa(target: float, window: int = 20) -> Scaler:
-    """Eq. (3) twice an interval, 10 % tolerance, at most doubling or four more at a time; down to the
-    highest of the last `window` recommendations (5 minutes by default, 1 is none)."""
+    """Eq. (3) twice an interval, with 10 % tolerance, at most doubling or four more at a time. Scales down
+    to the highest of the last `window` recommendations (5 minutes by default; 1 disables it)."""
     wanted: list[int] = []
 
     def scaler(m: Measured) -> int:
         replicas = m.replicas
         for _ in range(2):
-            ratio = m.utilisation / target  # metrics are of the interval that ended
+            ratio = m.utilisation / target  # metrics of the interval that just ended
             desired = m.replicas if abs(ratio - 1) <= 0.1 else math.ceil(m.replicas * ratio)
             desired = min(desired, max(replicas * 2, replicas + 4), m.capacity)
             wanted.append(desired)
@@ -130,7 +132,7 @@ def hpa(target: float, window: int = 20) -> Scaler:
 
 
 def foreknowing(clients: Sequence[int], budget: float, capacity: int) -> Scaler:
-    """Knows all loads to come: replicas in proportion, rounded down, to the end. A yardstick."""
+    """Knows all future loads: replicas in proportion, rounded down, to the end. A yardstick."""
     each = budget / sum(clients)
 
     def scaler(m: Measured) -> int:
@@ -141,7 +143,7 @@ def foreknowing(clients: Sequence[int], budget: float, capacity: int) -> Scaler:
 
 
 def openfaas() -> Scaler:
-    """More than 5 invocations/s: a fifth of the maximum more, never under 10 (section IV-C)."""
+    """Above 5 invocations/s: a fifth of the maximum more, never under 10 (section IV-C)."""
 
     def scaler(m: Measured) -> int:
         if m.throughput_per_s > 5:
@@ -152,7 +154,7 @@ def openfaas() -> Scaler:
 
 
 def dynamic_clients(intervals: int, seed: int) -> list[int]:
-    """A day's wave with bursts on it, 1 to 30 clients; each level lasts two intervals at least."""
+    """A daily wave with bursts, 1 to 30 clients; each level lasts at least two intervals."""
     rng = np.random.default_rng(seed)
     t = np.arange(intervals)
     wave = 12 + 8 * np.sin(t / 35 + rng.uniform(0, 6)) + 5 * np.sin(t / 11 + rng.uniform(0, 6))
@@ -177,7 +179,7 @@ def main() -> None:
             ways["openfaas"] = (openfaas(), 10)
             ways["foreknowing"] = (foreknowing(clients, budget, capacity), 1)
             for way, (scaler, first) in ways.items():
-                outcome = run(scaler, clients, capacity, budget, seed, first=first)
+                outcome = run(scaler, clients, Function(capacity), budget, seed, first=first)
                 scores.setdefault(way, []).append(outcome)
         ours = np.mean([o.score for o in scores["best"]])
         for way, outcomes in scores.items():

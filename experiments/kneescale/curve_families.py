@@ -1,4 +1,4 @@
-"""Curves to search on: with known knees, most of them not of the families the search fits."""
+"""Curves with known knees to search on; most are not of the families that the search fits."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ FAMILIES = (
 
 
 def farthest_above_chord(formula: Formula, left: int, right: int) -> tuple[int, float]:
-    """The true knee of a curve known everywhere, by brute force."""
+    """The true knee of a fully known curve, by brute force."""
     r = np.arange(left, right + 1.0)
     y = formula(r)
     above = (y - y.min()) / (y.max() - y.min()) - (r - left) / (right - left)
@@ -108,7 +108,7 @@ def farthest_above_chord(formula: Formula, left: int, right: int) -> tuple[int, 
 
 
 def draw_curve(family: str, seed: int, capacity: int | None = None) -> Curve:
-    """A curve with a knee to speak of: at least 8 % of its height above the chord."""
+    """A curve with a clear knee: at least 8 % of its height above the chord."""
     for attempt in range(100):
         rng = np.random.default_rng([seed, attempt])
         size = capacity or round(np.exp(rng.uniform(np.log(10), np.log(1000))))
@@ -122,7 +122,7 @@ def draw_curve(family: str, seed: int, capacity: int | None = None) -> Curve:
 def run_search(
     variant: Variant, score: Callable[[int], float], left: int, right: int, seed: int = 0
 ) -> tuple[Found, list[int]]:
-    """The answer, and the replicas that were asked for on the way."""
+    """The answer, and the replica counts that were sampled on the way."""
     state = start(variant, left, right, seed=seed)
     asked: list[int] = []
     while isinstance(step := ask(state), Ask):

@@ -1,6 +1,6 @@
-"""Figures of the README: python -m experiments.kneescale.evaluate_searches [draws a family] [variant ...]
+"""Figures of the searches: python -m experiments.kneescale.evaluate_searches [draws a family] [variant ...]
 
-With `ceiling` as the variant: who is told the family of the curve and takes ten samples, spread evenly.
+The variant `ceiling` knows the family of the curve and takes ten evenly spread samples.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hpa_replacement.search import Variant
 from hpa_replacement.search.best import tolerance
 
 NOISES = (0.0, 0.02, 0.03, 0.05)
-# Constants of the search were chosen on seeds below 100: figures come from others.
+# Constants of the search were tuned on seeds below 100; figures come from other seeds.
 FIRST_SEED = 5000
 
 
@@ -42,7 +42,7 @@ def measure(variant: Variant, family: str, noise: float, draws: int) -> np.ndarr
 
 
 def ceiling(family: str, noise: float, draws: int) -> np.ndarray:
-    """As `measure`; the median knee of 1,000 curves of the family, weighed by what ten samples say."""
+    """As `measure`; the median knee of 1,000 curves of the family, weighted by ten samples."""
     capacity, places = 200, np.array([1.0, 4, 14, 30, 50, 75, 100, 130, 165, 200])
     others = [draw_curve(family, 10000 + i, capacity) for i in range(1000)]
     heights = np.log([c.formula(places) for c in others])

@@ -1,4 +1,4 @@
-"""What the comparison says: ours against each arm, function by function."""
+"""Figures of the comparison: ours against each arm, function by function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Performance = Mapping[str, Mapping[str, float]]  # arm -> function -> cumulative
 
 
 def figures(played: Played, plan: Plan) -> dict[str, Any]:
-    """Gains are of medians over rounds."""
+    """Gains of medians over rounds."""
     scores: dict[str, dict[str, dict[str, list[float]]]] = {}
     samples: list[int] = []
     for part, _, name in plan.rounds():
@@ -42,7 +42,7 @@ def figures(played: Played, plan: Plan) -> dict[str, Any]:
 
 
 def gains(performance: Performance) -> dict[str, dict[str, Any]]:
-    """ours / arm - 1. An arm that served nothing of a function is left out there: no ratio says how far."""
+    """ours / arm - 1. Functions that an arm never served are left out: there is no ratio."""
     found: dict[str, dict[str, Any]] = {}
     ours = performance.get(OURS, {})
     for arm, functions in performance.items():
@@ -52,7 +52,7 @@ def gains(performance: Performance) -> dict[str, dict[str, Any]]:
         found[arm] = {
             "best": max(each.values()),
             "mean": round(statistics.mean(each.values()), 4),
-            # The mean goes with a function that a baseline does not scale at all; this does not.
+            # Unlike the mean, it is not dominated by a function that a baseline does not scale at all.
             "median": round(statistics.median(each.values()), 4),
             "by_function": each,
         }

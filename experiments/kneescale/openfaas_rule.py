@@ -10,7 +10,7 @@ __all__ = ["OpenFaasRule"]
 
 @dataclass
 class OpenFaasRule:
-    """More than 5 invocations a second for 10 s adds 20 % of the maximum; with fewer, back to min."""
+    """More than 5 invocations a second for 10 s adds 20 % of the maximum; fewer: back to the minimum."""
 
     most: int
     least: int = 10  # the paper's com.openfaas.scale.min; with 1 it never scaled
@@ -20,7 +20,7 @@ class OpenFaasRule:
     _since_s: float | None = field(default=None, init=False)
 
     def replicas(self, now_s: float, successful_per_s: float, replicas: int) -> int:
-        """To be asked every few seconds."""
+        """The desired replicas. Call it every few seconds."""
         if successful_per_s <= self.above_per_s:
             self._since_s = None
             return self.least
@@ -28,5 +28,5 @@ class OpenFaasRule:
             self._since_s = now_s
         if now_s - self._since_s < self.for_s - 1e-6:
             return max(replicas, self.least)
-        self._since_s = now_s  # the alert goes on: the next step after as long again
+        self._since_s = now_s  # the alert goes on: the next step after another such period
         return min(self.most, replicas + math.ceil(self.share * self.most))

@@ -1,4 +1,4 @@
-"""Pictures of the comparison, one for each figure of the paper; a panel a function, a line an arm."""
+"""Pictures of the comparison, one for each figure of the paper; one panel a function, one line an arm."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STYLES: dict[str, dict[str, Any]] = {
 
 
 def draw_all(played: Played, plan: Plan, directory: Path) -> list[Path]:
-    """Of the first round of each load; the files made."""
+    """Draw the first round of each load; return the files."""
     files = []
     for part, number, name in plan.rounds():
         if number == 0:

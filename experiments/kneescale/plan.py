@@ -1,4 +1,4 @@
-"""What is played: loads, arms, rounds; and what of it was played before."""
+"""Loads, arms and rounds to play, and which of them are already played."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
 
 OURS = "ours"
 ARMS = (OURS, "paper", "hill_climbing", "random", "hpa30", "hpa60", "hpa70", "hpa90", "openfaas")
-# Arms that are a KneePolicy, and the search they have.
+# Arms that use a KneePolicy -> its search.
 VARIANTS = {OURS: "best", "paper": "paper", "hill_climbing": "hill-climbing", "random": "random"}
 SAMPLING_S = 30.0  # III-A
 _STATIONARY_CLIENTS = 20  # IV-D
@@ -26,7 +26,7 @@ _STATIONARY_CLIENTS = 20  # IV-D
 
 @dataclass(frozen=True)
 class Load:
-    """Nominal: seconds and replica-intervals as the paper has them."""
+    """A load in nominal seconds and replica-intervals, as in the paper."""
 
     name: str
     duration_s: float
@@ -42,7 +42,7 @@ class Load:
         return client_traces(names, data)
 
     def first(self, share: float) -> Load:
-        """Its beginning, with as much of the budget."""
+        """The beginning of the load, with a proportional budget."""
         return Load(self.name, self.duration_s * share, round(self.budget * share))
 
 
@@ -107,8 +107,8 @@ class Plan:
         arms: Sequence[str] = (),
         load: str | None = None,  # only this one
     ) -> Plan:
-        """Within 20 minutes: one round, and the first half hour of the dynamic load, unless `arms` are given
-        with half of the arms."""
+        """Within 20 minutes: one round, the first half hour of the dynamic load and, unless `arms` are
+        given, half of the arms."""
         parts = (
             Part(STATIONARY, 1, tuple(arms) or ARMS),
             Part(DYNAMIC.first(0.25), 1, tuple(arms) or _QUICK_DYNAMIC_ARMS),
@@ -117,7 +117,8 @@ class Plan:
         return cls(chosen, _QUICK_AT_ONCE, time_factor, data)
 
     def round_name(self, load: Load, number: int) -> str:
-        """All that its result hangs on, so that a file of results is never taken for another's."""
+        """Names everything that the result depends on, so that a file of results is never used for another
+        plan."""
         trace = f"-{self.data.name}" if self.data and load.name != "stationary" else ""
         return f"{load.name}{trace}-{load.duration_s:g}s-{load.budget}-x{self.time_factor:g}-{number}"
 
@@ -129,7 +130,7 @@ class Plan:
         ]
 
     def missing(self, played: Played) -> list[Batch]:
-        """What is still to be played."""
+        """The batches still to be played."""
         batches = []
         for part, number, name in self.rounds():
             arms = [arm for arm in part.arms if arm not in played.get(name, {})]
@@ -141,12 +142,12 @@ class Plan:
 
     @property
     def minutes(self) -> float:
-        """How long playing all of it takes, without bringing the lab up."""
+        """The play time, without starting the lab."""
         return sum(batch.load.duration_s for batch in self.missing({})) / self.time_factor / 60
 
 
 def read_played(file: Path | None) -> Played:
-    """What runs before this one wrote down."""
+    """The results that earlier runs wrote."""
     played: Played = {}
     if file is None or not file.exists():
         return played
@@ -167,4 +168,4 @@ def add_played(file: Path | None, name: str, arms: Mapping[str, Any]) -> None:
     before = file.read_text() if file.exists() else ""
     new = file.with_suffix(".new")
     new.write_text(before + json.dumps({name: arms}) + "\n")
-    new.replace(file)  # never half a line
+    new.replace(file)  # readers never see half a line

@@ -1,7 +1,7 @@
-"""The comparison in virtual time: the lab's functions, clients and budgets, minutes for hours.
+"""The comparison in virtual time: the lab's functions, clients and budgets, minutes instead of hours.
 
-Who scales is given as a Scaler, asked every few seconds as its loop would; the lab does not know the
-searches, so the command line brings theirs. The HPA is its formula here, not the stock one.
+Each arm is a Scaler, called every few seconds as its loop would be. The command line provides the Scalers
+of the searches. The HPA is its formula, not the stock controller.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Hpa", "OpenFaas", "Scaler", "ScalerOf", "baseline", "functions_of", 
 class Scaler(Protocol):
     @property
     def tick_s(self) -> float:
-        """How often it is asked; a whole part of the sampling interval."""
+        """How often it is called; divides the sampling interval."""
 
     @property
     def first(self) -> int:
@@ -36,7 +36,7 @@ class Scaler(Protocol):
 
     @property
     def samples(self) -> Sequence[int]:
-        """Of each search that ended."""
+        """The number of samples of each finished search."""
 
     def wanted(self, ticks: Sequence[Sample], replicas: int) -> int:
         """From all that was seen, the newest last, and the replicas wanted so far."""
@@ -95,7 +95,7 @@ def baseline(arm: str, function: Function) -> Scaler:
 
 
 def functions_of(grid: bool) -> dict[str, Function]:
-    """The five; with `grid` also as they would be with other numbers."""
+    """The five functions; with `grid` also their variants."""
     if not grid:
         return dict(FUNCTIONS)
     return {
@@ -108,7 +108,7 @@ def functions_of(grid: bool) -> dict[str, Function]:
 def run(
     plan: Plan, functions: Mapping[str, Function], scaler_of: ScalerOf, say: Callable[[str], None]
 ) -> Played:
-    """All of it, on as many cores as there are."""
+    """Play everything on all cores."""
     jobs = [
         (name, part, number, arm, function)
         for part, number, name in plan.rounds()
@@ -142,7 +142,7 @@ def _job(
 
 
 def play(function: Function, trace: ClientTrace, load: Load, scaler: Scaler, seed: int) -> Track:
-    """One function of one arm. Over its budget it is stopped, as in the lab."""
+    """One function of one arm. It is stopped when it is over budget, as in the lab."""
     track, ticks = Track(), list[Sample]()
     each = round(SAMPLING_S / scaler.tick_s)
     wanted = scaler.first
@@ -173,7 +173,7 @@ def play(function: Function, trace: ClientTrace, load: Load, scaler: Scaler, see
 
 
 def merged(ticks: Sequence[Sample]) -> Sample:
-    """Samples of equal length, one after the other, as one."""
+    """Join samples of equal length, one after the other, into one."""
     answered = sum(t.throughput_per_s for t in ticks)
     latency_s = sum(t.throughput_per_s * t.latency_s for t in ticks if t.latency_s is not None)
     cpu = [t.cpu_utilisation for t in ticks if t.cpu_utilisation is not None]

@@ -1,4 +1,4 @@
-"""One function of one arm as it went."""
+"""The record of one function of one arm."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Track"]
 
 @dataclass
 class Track:
-    """An entry an interval. Figures are nominal, whatever the time factor."""
+    """One entry an interval. Figures are nominal, whatever the time factor."""
 
     replicas: list[int] = field(default_factory=list)
     clients: list[int] = field(default_factory=list)
@@ -33,7 +33,7 @@ class Track:
         errors_per_s: float,
         latency_s: float | None,
     ) -> None:
-        """One interval that is over."""
+        """Record a finished interval."""
         self.replicas.append(replicas)
         self.clients.append(clients)
         self.throughput_per_s.append(round(throughput_per_s, 4))

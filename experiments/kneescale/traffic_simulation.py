@@ -1,9 +1,9 @@
 """Clients, a gateway and pods in virtual time: what the lab does live, in seconds.
 
-The gateway sends each request to a ready pod at random, as kube-proxy does, holds it while there is
-none, and fails it after its timeout. A policy may be asked for the number of replicas every interval; pods
-are ready `creation_s` after they are wanted. One that goes gets no more requests and ends with its last.
-The same seed gives the same run.
+The gateway sends each request to a random ready pod, as kube-proxy does, holds it while there is none, and
+fails it after its timeout. A policy may set the number of replicas every interval; pods are ready
+`creation_s` later. A removed pod gets no new requests and ends with its last one. The same seed gives the
+same run.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Sample:
 
     @property
     def score(self) -> float:
-        """KneeScale eq. 1; 0 when nothing was answered."""
+        """KneeScale eq. 1; 0 if nothing was answered."""
         return self.throughput_per_s / self.latency_s if self.latency_s else 0.0
 
 
 @dataclass(frozen=True)
 class Clients:
-    """A closed loop: so many at a time, each sends again as soon as it is answered or failed."""
+    """A closed loop: each client sends again as soon as its request was answered or failed."""
 
     at: Callable[[float], int]  # asked at every interval
 
@@ -54,7 +54,7 @@ class Clients:
 
 @dataclass(frozen=True)
 class Rate:
-    """An open loop: Poisson arrivals, whatever becomes of them."""
+    """An open loop: Poisson arrivals, whatever happens to earlier requests."""
 
     per_s: float
 
@@ -99,7 +99,7 @@ def simulate(
 
 @dataclass
 class _Counts:
-    """Of the current interval."""
+    """Counters of the current interval."""
 
     answered: int = 0
     failed: int = 0
@@ -136,7 +136,7 @@ class _Run:
         self._interval_start_s = 0.0
 
     def send_as(self, now_s: float) -> None:
-        """Follow the load as of now."""
+        """Apply the current load."""
         if isinstance(self._load, Rate):
             if self._load.per_s > 0 and self._next_arrival_s == math.inf:
                 self._next_arrival_s = now_s + self._draw.expovariate(self._load.per_s)
@@ -170,7 +170,7 @@ class _Run:
         self._end_drained(now_s)
 
     def until(self, end_s: float) -> None:
-        """Let everything up to `end_s` happen."""
+        """Process all events up to `end_s`."""
         model, deadlines = self._model, self._deadlines
         while True:
             while deadlines and deadlines[0][1] not in self._sent_s:

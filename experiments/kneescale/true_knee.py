@@ -23,7 +23,7 @@ __all__ = ["Steady", "hpa_replicas", "measure", "sweep", "true_knee"]
 
 @dataclass(frozen=True)
 class Steady:
-    """What a fixed number of replicas does in the long run."""
+    """The long-run results of a fixed number of replicas."""
 
     replicas: int
     throughput_per_s: float
@@ -47,7 +47,7 @@ def measure(
     seed: int = 1,
     settings: Settings = Settings(),  # noqa: B008 - frozen
 ) -> Steady:
-    """Means over `duration_s` after a warm-up that holds the cold starts."""
+    """Means over `duration_s`, after a warm-up that covers the cold starts."""
     everything = simulate(
         function,
         Clients.constant(clients),
@@ -80,7 +80,7 @@ def sweep(
     settings: Settings = Settings(),  # noqa: B008 - frozen
     processes: int = 1,
 ) -> list[Steady]:
-    """Every count of replicas, measured."""
+    """Measure every replica count."""
     one = partial(measure, function, clients, duration_s=duration_s, seed=seed, settings=settings)
     if processes == 1:
         return [one(count) for count in replicas]
@@ -89,7 +89,7 @@ def sweep(
 
 
 def true_knee(points: Sequence[Steady]) -> int | None:
-    """The knee of a sweep; None when its curve has none."""
+    """The knee of a sweep, or None if its curve has none."""
     ordered = sorted(points, key=lambda point: point.replicas)
     if len(ordered) < 5:
         raise TrafficError(f"a knee needs a sweep of at least 5 counts, not {len(ordered)}")
@@ -107,10 +107,10 @@ def true_knee(points: Sequence[Steady]) -> int | None:
 
 
 def hpa_replicas(points: Sequence[Steady], target: float) -> int:
-    """Where an HPA with this cpu target comes to rest: the fewest replicas at or below it, else the most.
+    """Where an HPA with this CPU target settles: the fewest replicas at or below it, else the most.
 
-    Utilisation falls with replicas; the HPA asks for ceil(replicas * utilisation / target) (eq. 3) and
-    leaves alone what is within its tolerance of 10 %, which this does not use.
+    Utilisation falls with replicas. The HPA asks for ceil(replicas * utilisation / target) (eq. 3) and
+    ignores changes within its tolerance of 10 %, which this does not model.
     """
     ordered = sorted(points, key=lambda point: point.replicas)
     return next((p.replicas for p in ordered if p.cpu_utilisation <= target), ordered[-1].replicas)

@@ -1,10 +1,10 @@
-"""What nodes cost and how soon pods run: Karpenter alone against the hook, `surgekit bench nodes`.
+"""What do nodes cost, and how soon do pods run? Karpenter alone against the hook: `surgekit bench nodes`.
 
-One lab, one Karpenter with a pool of its own, and the hook beside it, all the time. Each mix is played
-twice from an empty cluster, as Deployments: once for Karpenter's pool, once opted in; the order
-alternates. Both rent from the same on-demand classes. Karpenter's cost is read once its consolidation has
-settled; ours as it stands then, too. Time runs until the last pod is Ready (pods start at once, machines
-register at once: what is timed is deciding and launching).
+One lab with one Karpenter, its own NodePool, and the hook beside it, all the time. Each mix is played twice
+from an empty cluster, as Deployments: once for Karpenter's pool, once opted in. The order alternates. Both
+rent from the same on-demand classes. Costs are read when Karpenter's consolidation has settled. Time runs
+until the last pod is Ready. Pods start and machines register at once, so it measures deciding and
+launching.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from kwok.pods import wait_for_account
 
 __all__ = ["Arm", "Priced", "run"]
 
-# Costs of a mix by other solvers, and what nothing can cost less than ("bound"): the command line knows them.
+# Costs of a mix by other solvers, and the lower bound ("bound"). The command line provides them.
 Priced = Callable[[Mix], dict[str, float]]
 _PRICE = "eks-node-viewer/instance-price"
 _CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
-# Karpenter looks every 10 s and waits 15 s before it acts: this long without a change it has settled.
+# Karpenter checks every 10 s and waits 15 s before it acts. After this long without a change it has settled.
 _SETTLED_S = 45.0
-# The hook does not move pods: what it rented when all run is what stays.
+# The hook does not move pods, so its nodes are final when all pods run.
 _OURS_SETTLED_S = 10.0
 _LONGEST_S = 300.0
 OURS, KARPENTER = "ours", "karpenter"
@@ -40,7 +40,7 @@ OURS, KARPENTER = "ours", "karpenter"
 
 @dataclass(frozen=True)
 class Arm:
-    """One mix as it was served."""
+    """The result of one mix."""
 
     seconds: float  # until the last pod was Ready
     cost_per_hour: float  # settled
@@ -134,7 +134,7 @@ def _claims(lab: Lab) -> list[str]:
 
 
 def _settle(lab: Lab, namespace: str, pods: int, quiet_s: float) -> None:
-    """Until nodes have not changed for `quiet_s` and every pod is Ready."""
+    """Wait until nodes have not changed for `quiet_s` and every pod is Ready."""
     began_s = since_s = time.monotonic()
     before: Any = None
     while time.monotonic() - since_s < quiet_s:
@@ -148,7 +148,7 @@ def _settle(lab: Lab, namespace: str, pods: int, quiet_s: float) -> None:
 
 
 def _figures(played: list[dict[str, Any]]) -> dict[str, Any]:
-    """A mix's ratio is the median of its rounds: one pod that the scheduler backs off for is a second."""
+    """A mix's ratio is the median of its rounds: a single pod in the scheduler's back-off costs a second."""
     costs_of: dict[str, dict[str, list[float]]] = {}  # baseline -> mix -> a ratio a round
     times_of: dict[str, list[float]] = {}
     for mix in played:

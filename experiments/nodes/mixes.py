@@ -36,15 +36,15 @@ class Mix:
 
 @dataclass(frozen=True)
 class TraceFunction:
-    """What a trace says of one function."""
+    """A function of a trace."""
 
     memory_mb: float
     duration_ms: float
     peak_per_minute: int
 
     def size(self) -> PodSize:
-        """A deployment for ten times its busiest minute: memory as measured, in steps of 32 MiB; the longer
-        it runs the more CPU it asks for, since the trace does not say."""
+        """A deployment for ten times its busiest minute: memory as measured, in steps of 32 MiB; CPU grows
+        with the duration, since the trace has no CPU."""
         busy = 10 * self.peak_per_minute / 60 * self.duration_ms / 1000
         cpu = 250 if self.duration_ms < 1000 else 500 if self.duration_ms < 10000 else 1000
         memory = max(64, math.ceil(self.memory_mb / 32) * 32)
@@ -52,7 +52,7 @@ class TraceFunction:
 
 
 def mixes(data: Path | None = None) -> list[Mix]:
-    """All mixes; those from the trace from `data`, a folder as the Azure trace is published, if given."""
+    """All mixes. Those from the trace use `data`, a folder in the Azure trace's format, if given."""
     functions = read_trace(data)
     drawn = [
         Mix(f"trace-{seed}", tuple(f.size() for f in random.Random(seed).sample(functions, _FUNCTIONS)))

@@ -1,9 +1,9 @@
-"""Whether pods are Ready sooner with the extender: `surgekit bench placement`.
+"""Are pods Ready sooner with the extender? `surgekit bench placement`.
 
-Each round draws node speeds and a workload from its seed and plays them twice, once placed by stock
-kube-scheduler, once by the same scheduler with the extender; the order alternates. The node model is
-started anew for each, so both see the same speeds at the same moments. The extender knows the speeds
-only through the probe, which starts with the arm and knows nothing.
+Each round draws node speeds and a workload from its seed and plays them twice: with stock kube-scheduler,
+and with the same scheduler plus the extender. The order alternates. Each arm restarts the node model, so
+both see the same speeds at the same moments. The extender learns speeds only from the probe, which starts
+with the arm and knows nothing at first.
 """
 
 from __future__ import annotations
@@ -31,20 +31,29 @@ from kwok.pods import delete_pods, wait_for_account
 from kwok.scenario import Scenario
 from surgekit.kube.pods import Creation, creation, requests
 
-__all__ = ["Arm", "play", "prepare", "run"]
+__all__ = ["Arm", "Trial", "play", "prepare", "run"]
 
 GIB = float(1 << 30)
 
 
 @dataclass(frozen=True)
-class Arm:
-    """One scale-out as it went."""
+class Trial:
+    """What both arms of a round share."""
 
-    seconds: float  # until all are Ready
-    ready_s: list[float]  # each pod's own, sorted
+    workload: Workload
+    seed: int
+    equal_nodes: bool = False  # one constant speed instead of speeds drawn from the seed
+
+
+@dataclass(frozen=True)
+class Arm:
+    """The result of one scale-out."""
+
+    seconds: float  # until all pods were Ready
+    ready_s: list[float]  # of each pod, sorted
     placed: dict[str, int]  # pods per node
     tau_create_s: dict[str, float]  # the true speed of each node when the scale-out began
-    believed_s: dict[str, float]  # what the probe had published of it
+    believed_s: dict[str, float]  # what the probe had published by then
     fragments_before: dict[str, float]
     fragments_after: dict[str, float]
 
@@ -55,9 +64,10 @@ def run(
     workload = workload or Workload()
     with Lab.temporary("bench-placement") as lab:
         nodes = prepare(lab, workload)
-        drawn = [_round(lab, nodes, workload, weight, seed, True, say) for seed in range(1, rounds + 1)]
+        drawn = [_round(lab, nodes, Trial(workload, seed), weight, say) for seed in range(1, rounds + 1)]
         equal = [
-            _round(lab, nodes, workload, weight, seed, False, say) for seed in range(1, equal_rounds + 1)
+            _round(lab, nodes, Trial(workload, seed, equal_nodes=True), weight, say)
+            for seed in range(1, equal_rounds + 1)
         ]
     speedups = [r["speedup"] for r in drawn]
     ours = [r["extender"] for r in drawn]
@@ -78,7 +88,7 @@ def run(
 
 
 def prepare(lab: Lab, workload: Workload) -> list[str]:
-    """The nodes and namespaces that every arm uses."""
+    """Create the nodes and namespaces that every arm uses; return the node names."""
     parts.install(lab)
     nodes = lab.add_nodes(workload.nodes, cpu=workload.node_cpu, memory=workload.node_memory)
     for name, labels in ((BACKGROUND, {}), (SURGE, {"surgekit.dev/placement": "enforce"})):
@@ -88,44 +98,37 @@ def prepare(lab: Lab, workload: Workload) -> list[str]:
 
 
 def _round(
-    lab: Lab,
-    nodes: list[str],
-    workload: Workload,
-    weight: int,
-    seed: int,
-    wandering: bool,
-    say: Callable[[str], None],
+    lab: Lab, nodes: list[str], trial: Trial, weight: int, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    kind = "round" if wandering else "equal nodes, round"
+    kind, seed = "equal nodes, round" if trial.equal_nodes else "round", trial.seed
     order = ("stock", "extender") if seed % 2 else ("extender", "stock")
     arms = {}
     for arm in order:
-        say(f"{kind} {seed} {arm}: background for {workload.warm_up_s:.0f} s")
-        arms[arm] = play(lab, nodes, workload, weight if arm == "extender" else None, seed, wandering)
+        say(f"{kind} {seed} {arm}: background for {trial.workload.warm_up_s:.0f} s")
+        arms[arm] = play(lab, nodes, trial, weight if arm == "extender" else None)
         say(f"{kind} {seed} {arm}: all Ready after {arms[arm].seconds:.2f} s")
     speedup = arms["stock"].seconds / arms["extender"].seconds
     say(f"{kind} {seed}: speedup {speedup:.2f}")
     return {"seed": seed, "speedup": round(speedup, 4)} | {name: asdict(a) for name, a in arms.items()}
 
 
-def play(
-    lab: Lab,
-    nodes: list[str],
-    workload: Workload,
-    weight: int | None,
-    seed: int,
-    wandering: bool,
-    keep: bool = False,
-) -> Arm:
-    """One arm: background, then the scale-out; `weight` is the extender's, None means stock."""
+def play(lab: Lab, nodes: list[str], trial: Trial, weight: int | None, *, keep: bool = False) -> Arm:
+    """Run background load, then the scale-out. `weight` is the extender's, or None for stock.
+
+    With `keep` the pods and processes stay for the caller to look at."""
+    workload, seed = trial.workload, trial.seed
     config: dict[str, Any] = {}
     if weight is not None:
         parts.start_probe(lab)
         config = {"extenders": [parts.start_extender(lab).scheduler_entry(weight)]}
     lab.start_scheduler(config)
-    # Last, so that speeds are at the same point of their path when the scale-out begins.
-    made = Scenario.draw if wandering else _equal
-    lab.start_node_model(made(seed, nodes, tau_create_s=workload.tau_create_s))
+    # Last, so that both arms see the same speeds when the scale-out begins.
+    tau_s = workload.tau_create_s
+    lab.start_node_model(
+        Scenario.equal(nodes, tau_create_s=tau_s)
+        if trial.equal_nodes
+        else Scenario.draw(seed, nodes, tau_create_s=tau_s)
+    )
     residents(lab.kube, nodes, workload, seed)
     background = Background(lab.kube, nodes, workload, seed)
     try:
@@ -157,12 +160,8 @@ def play(
     )
 
 
-def _equal(_seed: int, nodes: list[str], tau_create_s: float) -> Scenario:
-    return Scenario.equal(nodes, tau_create_s=tau_create_s)
-
-
 def _clear(lab: Lab, with_extender: bool) -> None:
-    """Take away what the arm made, so that the next starts from an empty cluster."""
+    """Delete what the arm created, so that the next starts from an empty cluster."""
     lab.kube.delete(f"/apis/apps/v1/namespaces/{SURGE}/deployments", propagationPolicy="Background")
     lab.kube.delete(f"/apis/apps/v1/namespaces/{SURGE}/replicasets", propagationPolicy="Background")
     for namespace in (SURGE, BACKGROUND):
@@ -181,7 +180,7 @@ def _believed(lab: Lab) -> dict[str, float]:
 
 
 def _free(lab: Lab) -> dict[str, tuple[float, float]]:
-    """(millicores, bytes) nobody has asked for, by node."""
+    """(millicores, bytes) not requested by any pod, by node."""
     free = {}
     nodes, _ = lab.kube.list_all("/api/v1/nodes")
     for node in nodes:

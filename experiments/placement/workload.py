@@ -1,8 +1,8 @@
 """The workload of `surgekit bench placement` and of the demo: committed before any policy ran on it.
 
-A cluster in use: every node holds residents that take a share of it, and now and then creates another
-container, as nodes of a serverless platform do (fig. 3); that is all a probe can learn from. Then a
-function scales out. All of it is drawn from the seed, and both arms of a round get the same draw.
+A cluster in use: every node has residents that take a share of it, and from time to time creates another
+container, as nodes of a serverless platform do (fig. 3). A probe can learn from nothing else. Then a
+function scales out. Everything is drawn from the seed, and both arms of a round get the same draw.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Workload:
 
 
 def residents(kube: Kube, nodes: Sequence[str], workload: Workload, seed: int) -> None:
-    """Pods of 100 to 900 millicores with two MiB of memory a millicore, bound where they are."""
+    """Pods of 100 to 900 millicores with two MiB of memory a millicore, bound to their nodes."""
     draw = random.Random(f"residents/{seed}")
     pods: list[dict[str, Any]] = []
     for node in nodes:
@@ -55,7 +55,7 @@ def residents(kube: Kube, nodes: Sequence[str], workload: Workload, seed: int) -
 
 
 class Background:
-    """Containers created on the nodes by somebody else, and taken away again, until stopped."""
+    """Other tenants' containers, created on the nodes and deleted again, until stopped."""
 
     def __init__(self, kube: Kube, nodes: Sequence[str], workload: Workload, seed: int) -> None:
         self._kube, self._nodes, self._workload = kube, nodes, workload
@@ -106,10 +106,9 @@ def scale_out(kube: Kube, workload: Workload, name: str = "function") -> None:
 def fragments(
     free: dict[str, tuple[float, float]], cpu_millicores: float, memory_bytes: float
 ) -> dict[str, float]:
-    """Free capacity in pieces too small for the next such pod: cores, and its share of all free cores.
+    """Free capacity in pieces too small for another such pod: cores, and their share of all free cores.
 
-    A node's free capacity counts as a fragment as far as it is left over after as many of these pods
-    as still fit there.
+    Of a node's free capacity, what is left after as many of these pods as still fit is a fragment.
     """
     total = left_over = 0.0
     for cpu, memory in free.values():

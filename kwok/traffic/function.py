@@ -1,4 +1,4 @@
-"""What one request of a function costs, and what one pod of it may use. Values only."""
+"""The cost of one request of a function, and the resources of one of its pods. Values only."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["Function"]
 
 @dataclass(frozen=True)
 class Function:
-    """A request takes a slot of its pod, then `cpu_s` of cpu, then `io_s` of waiting, and leaves."""
+    """A request takes a slot of its pod, then `cpu_s` of CPU, then waits for `io_s`."""
 
     name: str
-    cpu_s: float  # cpu-seconds of work a request, on average
-    io_s: float  # seconds a request waits for disk or network, on average
-    concurrency: int  # requests a pod runs at once; others queue inside the pod
-    cold_start_s: float  # from a new pod's first request to its first work
+    cpu_s: float  # mean CPU seconds of a request
+    io_s: float  # mean seconds that a request waits for disk or network
+    concurrency: int  # requests that a pod runs at once; others queue in the pod
+    cold_start_s: float  # before a new pod serves its first request
     cpu_cores: float  # limit = request
     memory_bytes: int  # limit = request
     demand_cv: float = 0.0  # coefficient of variation of a request's demand
@@ -42,11 +42,11 @@ class Function:
 
     @property
     def service_s(self) -> float:
-        """Seconds an average request takes in a pod of its own on an idle node; it uses one core at most."""
+        """Seconds of an average request alone in a pod on an idle node; it uses one core at most."""
         return self.cpu_s / min(self.cpu_cores, 1.0) + self.io_s
 
     def compressed(self, time_factor: float) -> Function:
-        """The same function with every duration divided by `time_factor`."""
+        """The same function with all durations divided by `time_factor`."""
         if not time_factor > 0:
             raise TrafficError(f"time_factor: {time_factor!r} must be above 0")
         return replace(
@@ -57,7 +57,8 @@ class Function:
         )
 
     def draw_demand(self, draw: random.Random) -> tuple[float, float]:
-        """(cpu_s, io_s) of one request: lognormal, one factor for both (a larger input is more of both)."""
+        """(cpu_s, io_s) of one request: lognormal, with one factor for both (a larger input needs more of
+        both)."""
         if self.demand_cv == 0:
             return self.cpu_s, self.io_s
         variance = math.log1p(self.demand_cv**2)  # of the logarithm; its mean makes the factor 1 on average

@@ -1,14 +1,14 @@
 """The function model: how long pods take to serve requests when they share a node's cores.
 
 A pod runs `concurrency` requests at once and queues the others, first come first served. Its running
-requests share its cpu limit equally, none uses more than one core. Pods of one node share its cores: if
+requests share its CPU limit equally; none uses more than one core. Pods of one node share its cores: if
 together they could use more than there are, all are slowed in proportion, as under a quota and equal
-weights per core. Then a request waits for its io; with `disk_streams`, that many do so at once on a
-node. A new pod's first request waits for its cold start, and so does what arrives meanwhile.
+weights per core. Then a request waits for its io; with `disk_streams`, that many do so at once on a node. A
+new pod's first request waits for its cold start, and so do requests that arrive during it.
 
-Pure: time is an argument, a request's demand too, nothing here waits. Only what changes is computed:
-a request costs a few heap operations, whatever the number of pods, because every pod keeps its work in
-the time of its node's clock, which runs slower the more its pods ask for.
+Pure: time and the demand of a request are arguments. Only changes are computed: a request costs a few heap
+operations, whatever the number of pods, because every pod keeps its work in the time of its node's clock,
+which runs slower the more its pods demand.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Completion:
 
 
 class FunctionModel:
-    """All pods of a lab that serve. Tell it what comes and goes, ask what was answered.
+    """All serving pods of a lab. Report what arrives and leaves; read what was answered.
 
-    A time before one it was told already counts as that one.
+    A time before the latest reported time counts as that one.
     """
 
     def __init__(self) -> None:
@@ -51,14 +51,14 @@ class FunctionModel:
         self._now_s = -math.inf
 
     def add_node(self, node: str, cores: float, disk_streams: int | None = None) -> None:
-        """A node with so many cores; a known one stays as it is."""
+        """Add a node; a known one is not changed."""
         if not cores > 0 or (disk_streams is not None and disk_streams < 1):
             raise TrafficError(f"node {node}: cores {cores!r}, disk_streams {disk_streams!r}: not above 0")
         if node not in self._nodes:
             self._nodes[node] = Node(node, round(cores * 1000), disk_streams)
 
     def add_pod(self, pod_id: str, function: Function, node: str, now_s: float) -> None:
-        """A pod is ready to take requests; a known one stays as it is."""
+        """A pod is ready to take requests; a known one is not changed."""
         if node not in self._nodes:
             raise TrafficError(f"pod {pod_id}: node {node} is not known")
         if pod_id in self._pods:
@@ -70,7 +70,7 @@ class FunctionModel:
         self._change_limits(place, pod.limit, now_s)
 
     def resize_pod(self, pod_id: str, concurrency: int, cpu_cores: float, now_s: float) -> None:
-        """A pod runs so many requests at once from now on, on so much cpu; those it runs go on."""
+        """Change a pod's concurrency and CPU; its running requests go on."""
         now_s = self._run(now_s)
         pod = self._pods.get(pod_id)
         if pod is None:
@@ -82,7 +82,7 @@ class FunctionModel:
         self._change_limits(pod.node, change, now_s)
 
     def remove_pod(self, pod_id: str, now_s: float) -> list[int]:
-        """A pod goes away at once; the requests lost with it. Not an error when it is not there."""
+        """Remove a pod at once; return the requests lost with it. A missing pod is no error."""
         now_s = self._run(now_s)
         pod = self._pods.pop(pod_id, None)
         if pod is None:
@@ -118,7 +118,7 @@ class FunctionModel:
             heapq.heappush(self._events, (now_s + pod.cold_start_s, pod.due, pod))
 
     def cancel(self, request_id: int, now_s: float) -> bool:
-        """The caller gave up: work on the request stops. False when it is not in flight (any more)."""
+        """The caller gave up, so work on the request stops. False if it is not in flight."""
         now_s = self._run(now_s)
         request = self._requests.get(request_id)
         if request is None:
@@ -130,7 +130,7 @@ class FunctionModel:
         return True
 
     def next_event_s(self) -> float | None:
-        """When to call `advance` next if nothing comes or goes."""
+        """When to call `advance` next if nothing arrives or leaves."""
         if self._answered:
             return self._answered[0].at_s
         events = self._events
@@ -139,24 +139,24 @@ class FunctionModel:
         return events[0][0] if events else None
 
     def advance(self, now_s: float) -> list[Completion]:
-        """What was answered up to now and not told yet, in order of time."""
+        """Requests answered up to now and not returned yet, in order of time."""
         self._run(now_s)
         answered, self._answered = self._answered, []
         return answered
 
     def cpu_used_s(self, pod_id: str, now_s: float) -> float:
-        """Cpu-seconds a pod has used since it was added: the counter a kubelet would report."""
+        """CPU seconds that a pod has used since it was added, as a kubelet would report."""
         now_s = self._run(now_s)
         pod = self._pods[pod_id]
         pod.settle(pod.node.clock_s(now_s))
         return pod.cpu_used_s
 
     def in_flight(self, pod_id: str) -> int:
-        """Requests a pod runs or queues."""
+        """Requests that a pod runs or queues."""
         return len(self._pods[pod_id].requests)
 
     def _run(self, now_s: float) -> float:
-        """Let time pass up to now; what time it is then."""
+        """Advance to `now`; return the time that holds then."""
         events = self._events
         while events and events[0][0] <= now_s:
             at_s, number, what = heapq.heappop(events)
@@ -191,7 +191,7 @@ class FunctionModel:
             self._await_node(node)
 
     def _proceed(self, pod: Pod, now_s: float) -> None:
-        """Give free slots to who waits, then fit speeds to who runs. The pod is settled."""
+        """Admit queued requests, then recompute speeds. The pod must be settled."""
         while pod.queue and pod.warm and pod.running < pod.concurrency:
             request = pod.queue.popleft()
             if request.phase is Phase.GONE:
@@ -219,7 +219,7 @@ class FunctionModel:
             self._await_cpu(pod)
 
     def _await_cpu(self, pod: Pod) -> None:
-        """Expect the end of the pod's next request on cpu; earlier expectations are stale."""
+        """Schedule the end of the pod's next request on CPU; earlier events are stale."""
         pod.due = number = next(self._numbers)
         if not pod.cpu:
             return
@@ -247,7 +247,7 @@ class FunctionModel:
             self._await_node(node)
 
     def _change_limits(self, node: Node, change: int, now_s: float) -> None:
-        """A pod came or went: pods that disturb each other are scheduled together."""
+        """A pod was added or removed: pods that affect each other are scheduled together."""
         node.limits += change
         oversubscribed = node.limits > node.millicores
         if oversubscribed != node.oversubscribed:
@@ -295,7 +295,7 @@ class FunctionModel:
         request.pod.running -= 1
 
     def _drop(self, request: Request, now_s: float) -> None:
-        """Take a request out unfinished; the pod is settled then, but its slots are not filled yet."""
+        """Remove a request unfinished. The pod is settled then, but its slots are not yet refilled."""
         pod, phase = request.pod, request.phase
         self._forget(request)
         if phase is Phase.QUEUED:

@@ -1,10 +1,10 @@
-"""Serves for a lab's pods: `python -m kwok.traffic.function_process`.
+"""Serve requests for a lab's pods: `python -m kwok.traffic.function_process`.
 
-Watches pods labelled `lab.surgekit.dev/function` and lets `kwok.traffic.pod_server` answer for those that
-are Ready, on port 8080 of their addresses inside the lab's network namespace. On the host's loopback:
-/readyz, /metrics and /pods, what each pod did; and, for metrics-server, what the pods use, as their nodes'
-kubelets. A pod runs as many requests at once as its annotation `surgekit.dev/concurrency` says, on the cpu
-that its container has now, else as its function's parameters say.
+Watches pods with the label `lab.surgekit.dev/function`. `kwok.traffic.pod_server` answers for those that
+are Ready, on port 8080 of their addresses inside the lab's network namespace. On the host's loopback it
+serves /readyz, /metrics, /pods (the counts of each pod) and, for metrics-server, the pods' usage as their
+nodes' kubelets. A pod's annotation `surgekit.dev/concurrency` and the current CPU of its container override
+its function's parameters.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kwok.traffic.function import Function
 from kwok.traffic.kubelet_metrics import KubeletMetrics, PodUsage, listen, resource_metrics, server_context
 from kwok.traffic.network import inside
 from kwok.traffic.pod_server import Pod, PodServer
-from kwok.traffic.until_told import until_told
+from kwok.traffic.wait_for_signal import wait_for_signal
 from surgekit.kube import quantity
 from surgekit.kube.client import Kube
 from surgekit.kube.watch import Watch
@@ -45,7 +45,7 @@ log = structlog.get_logger(__name__)
 FUNCTION = "lab.surgekit.dev/function"
 POD_PORT = 8080
 CONTAINER = "function"
-CONCURRENCY = "surgekit.dev/concurrency"  # annotation: requests a pod runs at once, if not its function's
+CONCURRENCY = "surgekit.dev/concurrency"  # annotation: requests that the pod runs at once
 _BACKLOG = 4096
 
 Json = dict[str, Any]
@@ -63,7 +63,7 @@ def read_functions(path: Path) -> dict[str, Function]:
 
 
 class _PodWatch:
-    """Tells the server of pods; called from the watch's thread."""
+    """Passes pods to the server. Called from the watch's thread."""
 
     def __init__(
         self, kube: Kube, loop: asyncio.AbstractEventLoop, server: PodServer, functions: dict[str, Function]
@@ -98,7 +98,7 @@ class _PodWatch:
             self._tell(self._kill_unless_ending, uid)
 
     def _kill_unless_ending(self, uid: str) -> None:
-        # KWOK removes a pod as soon as it is told to end; a kubelet would wait for its server.
+        # KWOK removes a deleted pod at once; a kubelet would wait for its server.
         if (pod := self._server.pods.get(uid)) and not pod.told_to_end:
             self._server.kill(uid)
 
@@ -119,7 +119,7 @@ class _PodWatch:
         )
 
     def _sized(self, pod: Json) -> Function | None:
-        """Its function as this pod runs it: with its own concurrency and cpu limit, where it says so."""
+        """The pod's function with its own concurrency and CPU limit, where it has them."""
         function = self._functions.get(pod["metadata"]["labels"][FUNCTION])
         if function is None:
             return None
@@ -135,7 +135,7 @@ class _PodWatch:
 
 
 def _cpu_limit(pod: Json) -> float | None:
-    """What is in force, else what was asked, of the container that serves (or the first)."""
+    """The CPU limit in force, else the requested one, of the serving container (or the first)."""
     containers = pod["spec"]["containers"]
     name = next((c["name"] for c in containers if c["name"] == CONTAINER), containers[0]["name"])
     for where in (pod["status"].get("containerStatuses") or [], containers):
@@ -176,13 +176,13 @@ class _Metrics(Collector):
 
 
 class _Usage:
-    """What a node's kubelet would know. Memory is not modelled: a pod holds all that it may."""
+    """The usage that kubelets would report. Memory is not modelled: a pod uses its whole limit."""
 
     def __init__(self, server: PodServer) -> None:
         self._server = server
 
     def usage(self, node: str | None) -> list[PodUsage]:
-        """Of one node's pods, or of all."""
+        """The pods of one node, or of all."""
         now_s = time.monotonic()
         return [
             PodUsage(
@@ -227,7 +227,7 @@ async def _run(given: argparse.Namespace) -> None:
     usage = _Usage(server)
 
     async def metrics(_: bytes) -> bytes:
-        # Prometheus would scrape each kubelet; one page for all nodes is as good.
+        # Prometheus would scrape each kubelet; here one page has all nodes.
         return generate_latest(registry) + resource_metrics(usage.usage(None), time.time())
 
     async def pods(_: bytes) -> bytes:
@@ -253,7 +253,7 @@ async def _run(given: argparse.Namespace) -> None:
             kubelets = KubeletMetrics(usage, kubelet_addresses(kube), context)
             await servers.enter_async_context(kubelets.serving(listen(given.kubelet_port)))
         log.info("functions serve")
-        await until_told()
+        await wait_for_signal()
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
 """The five functions of KneeScale's table III as parameters, and the cluster they run on.
 
 Committed before any policy ran on them. The paper gives the pods' requests, the kind of work and the
-cluster; it does not print service times. So they are round numbers that make what it does say true:
-pods serve one request at a time within their limit, float-operation's score at 20 clients keeps rising
-past 34 replicas, no function but model-serving-rnn stays below 5 invocations a second at 10 replicas.
+cluster, but no service times. So these are round numbers that agree with what it does say: pods serve one
+request at a time within their limit, float-operation's score at 20 clients keeps rising past 34 replicas,
+and only model-serving-rnn stays below 5 invocations a second at 10 replicas.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _DEMAND_CV = 0.2
 
 @dataclass(frozen=True)
 class Cluster:
-    """Nodes of one function's share of the lab."""
+    """The nodes of one function's share of the lab."""
 
     node_cores: float
     node_memory_bytes: int
     allocatable_cores: tuple[float, ...]  # one a node
 
     def capacity(self, cpu_cores: float) -> int:
-        """Whole replicas that fit (eq. 4); memory does not bind here."""
+        """Whole replicas that fit (eq. 4); memory is not the limit here."""
         return sum(round(cores * 1000) // round(cpu_cores * 1000) for cores in self.allocatable_cores)
 
 
@@ -102,7 +102,7 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def variants(function: Function) -> dict[str, Function]:
-    """The same function otherwise: to see whether a result hangs on the numbers above."""
+    """The same function with other numbers, to see whether a result depends on the numbers above."""
     quarter = function.service_s / 4
     changes: dict[str, dict[str, float]] = {
         "slow": {"cpu_s": function.cpu_s * 2, "io_s": function.io_s * 2},

@@ -1,8 +1,8 @@
-"""What the gateway saw, under the names OpenFaaS's gateway gives it.
+"""The gateway's metrics, with the names of OpenFaaS's gateway.
 
-Read from HAProxy's log, one line a request, so that what failed counts like what was answered: in
-`gateway_functions_seconds` both are observed (github.com/openfaas/faas, gateway/handlers/notifiers.go).
-Its label `code` is that of newer gateways; older ones, and the documentation, have `function_name` alone.
+Read from HAProxy's log, one line a request, so that failures count like answers:
+`gateway_functions_seconds` observes both (github.com/openfaas/faas, gateway/handlers/notifiers.go). The
+label `code` exists in newer gateways; older ones, and the documentation, have `function_name` alone.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class GatewayMetrics:
         self._series: dict[tuple[bytes, bytes], tuple[Counter, Histogram]] = {}
 
     def observe(self, line: bytes) -> None:
-        """One log line: host, status, microseconds, how it ended.
+        """Count one log line: host, status, microseconds, how it ended.
 
-        Without a status, the client left (499, as nginx says) or the connection to the pod broke (502, as
-        OpenFaaS's gateway says).
+        Without a status, the client left (499, as in nginx) or the connection to the pod broke (502, as in
+        OpenFaaS's gateway).
         """
         try:
             host, code, duration_us, ended = line.split()

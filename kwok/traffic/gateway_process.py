@@ -1,7 +1,7 @@
-"""Tells HAProxy which pods there are, and the world what HAProxy saw.
+"""Sync pods to the lab's HAProxy, and export its metrics.
 
-`python -m kwok.traffic.gateway_process`. Pods come from EndpointSlices, as for kube-proxy; one that
-leaves its slice gets no more requests and finishes those it has. On the host's loopback: /readyz,
+`python -m kwok.traffic.gateway_process`. Pods come from EndpointSlices, as for kube-proxy. A pod that
+leaves its slice gets no new requests and finishes the ones it has. On the host's loopback: /readyz,
 /metrics, and /replicas, the pods in use.
 """
 
@@ -25,7 +25,7 @@ from kwok.traffic import endpoints, haproxy
 from kwok.traffic.function_process import FUNCTION
 from kwok.traffic.gateway_metrics import GatewayMetrics
 from kwok.traffic.network import inside
-from kwok.traffic.until_told import until_told
+from kwok.traffic.wait_for_signal import wait_for_signal
 from surgekit.haproxy.runtime import Runtime, refusals
 from surgekit.haproxy.slots import Slots
 from surgekit.kube.client import Kube
@@ -37,14 +37,14 @@ __all__ = ["GatewayProcess"]
 log = structlog.get_logger(__name__)
 
 _LINE_BYTES = 512
-_LINES_AT_ONCE = 1000  # then the loop gets a turn
+_LINES_AT_ONCE = 1000  # then yield to the event loop
 _POLL_S = 1.0
 
 Json = dict[str, Any]
 
 
 class GatewayProcess:
-    """Endpoints in, commands to HAProxy out; log lines in, metrics out. Used from one event loop."""
+    """Endpoints in, HAProxy commands out; log lines in, metrics out. Used from one event loop."""
 
     def __init__(self, control: Path, backends: list[str], slots: int, metrics: GatewayMetrics) -> None:
         self._haproxy, self._count, self._metrics = Runtime(control), slots, metrics
@@ -52,7 +52,7 @@ class GatewayProcess:
         self._slices: dict[str, tuple[str, dict[str, str]]] = {}  # slice uid -> backend, pod uid -> address
         self._changed, self._listed = asyncio.Event(), False
         self._haproxy_pid = ""
-        self.settled = False  # HAProxy knew all pods at least once
+        self.settled = False  # all pods were synced at least once
 
     def observe(self, slices: dict[str, tuple[str, dict[str, str]]], whole: bool) -> None:
         if whole:
@@ -69,7 +69,7 @@ class GatewayProcess:
         return {backend: len(slots.taken) for backend, slots in self._slots.items()}
 
     async def follow(self) -> None:
-        """Until cancelled: carry out what changed, and notice a HAProxy that was started anew."""
+        """Until cancelled: apply changes, and sync again after a restart of HAProxy."""
         while True:
             try:
                 async with asyncio.timeout(_POLL_S):
@@ -90,7 +90,7 @@ class GatewayProcess:
     async def _poll(self) -> None:
         info = await asyncio.to_thread(self._haproxy.info)
         self._metrics.lost_lines.set(int(info["DroppedLogs"]))
-        if info["Pid"] != self._haproxy_pid:  # a new one knows no pods
+        if info["Pid"] != self._haproxy_pid:  # a restarted HAProxy has no pods
             self._haproxy_pid = info["Pid"]
             self._slots = {backend: Slots(self._count) for backend in self._slots}
             self._changed.set()
@@ -107,14 +107,14 @@ class GatewayProcess:
             for change in slots.update(pods[backend].values()):
                 server = f"set server {backend}/{haproxy.slot(change.slot)}"
                 if change.owner is None:
-                    commands.append(f"{server} state maint")  # requests it has go on
+                    commands.append(f"{server} state maint")  # it finishes its requests
                 else:
                     commands += [f"{server} addr {change.owner}", f"{server} state ready"]
             self._metrics.replicas.labels(backend).set(len(slots.taken))
             self._metrics.without_slot.labels(backend).set(len(slots.without))
             if slots.without:
                 log.error("the gateway has too few slots", function=backend, pods=len(slots.without))
-        for line in refusals(await asyncio.to_thread(self._haproxy.tell, commands)):
+        for line in refusals(await asyncio.to_thread(self._haproxy.run, commands)):
             log.error("haproxy refuses", answer=line)
 
     async def count_in_flight(self) -> None:
@@ -124,7 +124,7 @@ class GatewayProcess:
 
 
 class _SliceWatch:
-    """Tells the gateway of EndpointSlices; called from the watch's thread."""
+    """Passes EndpointSlices to the gateway. Called from the watch's thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, gateway: GatewayProcess) -> None:
         self._loop, self._gateway = loop, gateway
@@ -165,7 +165,7 @@ async def _run(given: argparse.Namespace) -> None:
     registry = CollectorRegistry()
     metrics = GatewayMetrics(registry)
     gateway = GatewayProcess(given.control, given.backend, given.slots, metrics)
-    # Made inside for the namespace's longer queues; a path is found from anywhere.
+    # Created in the namespace for its longer queues; its path works everywhere.
     receiver = inside(given.network_namespace, lambda: _read_log(given.log))
 
     def read() -> None:
@@ -201,7 +201,7 @@ async def _run(given: argparse.Namespace) -> None:
 
     routes: dict[str, endpoints.Route] = {"/readyz": ready, "/metrics": answer_metrics, "/replicas": replicas}
     async with endpoints.serving_routes(given.port, routes):
-        await until_told()
+        await wait_for_signal()
     following.cancel()
 
 

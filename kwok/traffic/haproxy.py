@@ -1,4 +1,4 @@
-"""HAProxy as the lab's gateway: its configuration. It picks pods at random, as kube-proxy does."""
+"""The configuration of HAProxy as the lab's gateway. It picks pods at random, as kube-proxy does."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from surgekit.haproxy.runtime import WAIT_FOR_SERVER
 
 __all__ = ["Gateway", "configuration", "find_haproxy", "slot"]
 
-_PLACEHOLDER = "10.255.255.254"  # the address of a slot no pod has; never dialled
+_PLACEHOLDER = "10.255.255.254"  # the address of a slot without a pod; never dialled
 
 
 @dataclass(frozen=True)
 class Gateway:
-    """What one HAProxy of a lab serves. A backend is called as its requests' Host: `function.namespace`."""
+    """The gateway of a lab. A backend's name is the Host of its requests: `function.namespace`."""
 
     port: int
     backends: tuple[str, ...]
-    slots: int  # pods a backend can have
+    slots: int  # most pods of a backend
     pod_port: int
     timeout_s: float
     network_namespace: str
@@ -30,7 +30,7 @@ class Gateway:
 
 
 def find_haproxy() -> Path:
-    # Debian puts it where only root's PATH leads.
+    # Debian installs it in a directory of root's PATH.
     found = shutil.which("haproxy", path=os.environ.get("PATH", "") + os.pathsep + "/usr/sbin")
     if found is None:
         raise LabError("haproxy is not on PATH: `apt-get install haproxy` (2.4 or newer)")
@@ -42,10 +42,10 @@ def slot(number: int) -> str:
 
 
 def configuration(gateway: Gateway) -> str:
-    """One thread is plenty, and keeps all idle connections in one pool.
+    """One thread is enough, and keeps all idle connections in one pool.
 
-    A request is sent to one pod drawn at random, as kube-proxy does; it is not tried elsewhere. Idle
-    connections are used again (HTTP/1: one request at a time on each, so none waits for another).
+    A request goes to one random pod, as with kube-proxy, and is not retried. Idle connections are reused
+    (HTTP/1: one request at a time on each, so none waits for another).
     """
     timeout = f"{round(gateway.timeout_s * 1000)}ms"
     lines = [
@@ -75,7 +75,7 @@ def configuration(gateway: Gateway) -> str:
         "    http-reuse always",
         "frontend gateway",
         f"    bind 127.0.0.1:{gateway.port}",
-        # Here only: backends would tell of every pod that comes and goes.
+        # Here only: backends would log every pod that comes and goes.
         f"    log {gateway.log} len 200 format raw local0 info",
         "    http-request set-var(txn.began) date(0,us)",
         "    http-request set-var(txn.host) req.hdr(host),field(1,:),lower",

@@ -1,8 +1,8 @@
-"""What the kubelets of emulated nodes tell metrics-server: how much each container has used.
+"""Answer metrics-server for the kubelets of emulated nodes: the usage of each container.
 
-One listener speaks for all nodes. Each node has a loopback address of its own (`kwok.nodes`), and the address
-that was dialled says whose figures are wanted. The figures are the source's at that moment; a real kubelet's
-are up to its housekeeping interval (10 s) old.
+One listener serves all nodes. Each node has a loopback address of its own (`kwok.nodes`), and the dialled
+address identifies the node. Figures are current; a real kubelet's are up to its housekeeping interval (10
+s) old.
 """
 
 from __future__ import annotations
@@ -24,45 +24,45 @@ __all__ = ["KubeletMetrics", "PodUsage", "UsageSource", "listen", "resource_metr
 
 _PATH = b"/metrics/resource"
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-# metrics-server takes a use of 0 for a missing figure and drops the pod (v0.9.0, checkContainerMetrics): a
-# pod that has not worked yet would not be there at all. Any real container has used a little to start.
+# metrics-server reads a usage of 0 as a missing figure and drops the pod (v0.9.0, checkContainerMetrics), so
+# an idle new pod would be absent. Any real container has used some CPU to start.
 _LEAST_CPU_S = 0.001
 _BACKLOG = 1024
 
 
 @dataclass(frozen=True)
 class PodUsage:
-    """One container of one pod."""
+    """The usage of one container of one pod."""
 
     namespace: str
     pod: str
     container: str
     cpu_seconds_total: float  # since the container started
     memory_bytes: int  # working set, now
-    started_s: float  # Unix time; another one tells of a restart
+    started_s: float  # Unix time; a change means a restart
 
     def __post_init__(self) -> None:
         if not self.cpu_seconds_total >= 0:
             raise TrafficError(
                 f"{self.namespace}/{self.pod}: cpu_seconds_total is {self.cpu_seconds_total!r}"
             )
-        if not self.memory_bytes > 0:  # metrics-server drops a pod that holds none
+        if not self.memory_bytes > 0:  # metrics-server drops a pod without memory
             raise TrafficError(
                 f"{self.namespace}/{self.pod}: memory_bytes is {self.memory_bytes!r}, not above 0"
             )
 
 
 class UsageSource(Protocol):
-    """Who knows what the containers on a node have used, up to this moment."""
+    """Knows the current usage of the containers on a node."""
 
     def usage(self, node: str) -> Sequence[PodUsage]: ...
 
 
 def resource_metrics(containers: Sequence[PodUsage], now_s: float) -> bytes:
-    """The kubelet's /metrics/resource: those families that metrics-server reads.
+    """The kubelet's /metrics/resource: the families that metrics-server reads.
 
-    Written out here and not by prometheus_client, which takes 6 ms for 110 pods: a process that serves
-    requests beside this would show them as latency. Names of Kubernetes objects need no escaping.
+    Formatted here, because prometheus_client takes 6 ms for 110 pods, which would add latency to requests
+    served by the same process. Names of Kubernetes objects need no escaping.
     """
     stamp = f" {int(now_s * 1000)}"
     cpu, memory, started = [], [], []
@@ -90,11 +90,11 @@ def resource_metrics(containers: Sequence[PodUsage], now_s: float) -> bytes:
 
 
 def listen(port: int) -> socket.socket:
-    """A socket for `port` of every loopback address. It answers in the network namespace it was made in,
-    wherever the process goes afterwards."""
+    """A socket for `port` of every loopback address. It stays in the network namespace in which it was
+    created."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # Nobody from outside: 127.0.0.0/8 cannot be bound as a whole, but all of it is on this device.
+    # Bound to the loopback device, since 127.0.0.0/8 cannot be bound as a whole.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo")
     listener.bind(("0.0.0.0", port))  # noqa: S104  # loopback alone, see above
     listener.listen(_BACKLOG)
@@ -103,7 +103,7 @@ def listen(port: int) -> socket.socket:
 
 
 def server_context(certificates: Path) -> ssl.SSLContext:
-    """For `tls.crt` and `tls.key` of a directory, as `kwok.metrics_server.kubelet_certificates` makes it."""
+    """For `tls.crt` and `tls.key` in a directory from `kwok.metrics_server.kubelet_certificates`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(certificates / "tls.crt", certificates / "tls.key")
@@ -111,7 +111,7 @@ def server_context(certificates: Path) -> ssl.SSLContext:
 
 
 class KubeletMetrics:
-    """Serves /metrics/resource for every node of `nodes`, a node's name by its address."""
+    """Serves /metrics/resource for every node in `nodes` (address -> name)."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class KubeletMetrics:
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         address = writer.get_extra_info("sockname")[0]
-        # Closed by the peer, broken, or not HTTP: the scrape fails, which is for metrics-server to say.
+        # Closed by the peer, broken, or not HTTP: the scrape fails, and metrics-server reports it.
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             while True:
                 request = await reader.readuntil(b"\r\n\r\n")
@@ -140,7 +140,7 @@ class KubeletMetrics:
             return _response(404, "Not Found", b"only GET /metrics/resource is served\n")
         if (node := self._nodes.get(address)) is None:
             return _response(404, "Not Found", f"no node has the address {address}\n".encode())
-        # The moment of the figures, as near as can be: rates are differences over differences of this.
+        # As close to the figures as possible: rates are computed from differences of this time.
         now_s = self._clock()
         return _response(200, "OK", resource_metrics(self._source.usage(node), now_s))
 

@@ -1,6 +1,6 @@
-"""Traffic for a lab that is played with: `surgekit lab up --with traffic`.
+"""Traffic for an interactive lab: `surgekit lab up --with traffic`.
 
-Functions behind the gateway, clients that call them without pause, and a Prometheus that sees both.
+Functions behind the gateway, clients that call them without pause, and a Prometheus that scrapes both.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ __all__ = ["CLIENTS", "NAMES", "NAMESPACE", "SCRAPE_S", "TIME_FACTOR", "check", 
 
 NAMESPACE = "functions"
 NAMES = ("float-operation", "image-processing")
-CLIENTS = 20  # of each: the paper's stationary load, IV-D
+CLIENTS = 20  # for each function: the paper's stationary load, IV-D
 SCRAPE_S = 1.0
-# Functions, gateway and HPA run so many times as fast as nominal: a search ends while one watches.
+# Functions, gateway and HPA run this many times as fast as nominal, so that a search ends within minutes.
 TIME_FACTOR = 4.0
 
 
 def check() -> None:
-    """Raise what would keep traffic from flowing on this machine, before anything is started."""
+    """Raise TrafficError if traffic cannot run on this machine, before anything is started."""
     if reason := why_no_namespace():
         raise TrafficError(reason)
     find_haproxy()
 
 
 def start(lab: Lab) -> str:
-    """One replica of each function, called by clients from now on; Prometheus's URL."""
+    """Deploy one replica of each function and start its clients; return Prometheus's URL."""
     functions = {name: FUNCTIONS[name] for name in NAMES}
     traffic = start_traffic(lab, functions, namespaces=[NAMESPACE])
     scraped = {
@@ -49,7 +49,7 @@ def start(lab: Lab) -> str:
 
 
 def set_clients(lab: Lab, function: str, count: int) -> None:
-    """From now on so many clients call the function, each waiting for its answer before it asks again."""
+    """Set how many clients call the function; each waits for its answer before it calls again."""
     try:
         load_port = json.loads(_record(lab).read_text())["load_port"]
     except FileNotFoundError:

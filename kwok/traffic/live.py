@@ -1,9 +1,9 @@
-"""Live traffic in a lab: `start_traffic(lab, functions)`, then deploy, send, and see.
+"""Live traffic in a lab: `start_traffic(lab, functions)`, then deploy, send requests, and read results.
 
     load generator -> HAProxy (both on the host's loopback) -> the pods' server (in the lab's namespace)
 
-Functions and the gateway's timeout are given in nominal time; the lab's `time_factor` divides them all
-alike. What is sent and measured is in seconds of this machine's clock.
+Functions and the gateway's timeout are in nominal time; the lab's `time_factor` divides them. Requests and
+measurements are in seconds of this machine's clock.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ __all__ = [
 
 NODES_OF = "lab.surgekit.dev/nodes-of"
 _GATEWAY, _GATEWAY_PROCESS, _FUNCTIONS, _LOAD = "haproxy", "gateway", "functions", "load"
-_LONGEST_SOCKET_PATH = 90  # of 107 that Linux takes: HAProxy adds to its own while it starts
+_LONGEST_SOCKET_PATH = 90  # Linux accepts 107; HAProxy appends to the path while it starts
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What the load generator has seen of one target so far."""
+    """The counters of the load generator for one target."""
 
     at_s: float
-    number: int  # in its records
+    number: int  # its number in the records
     clients: int
     in_flight: int
-    still_due: int  # of an open loop
+    still_due: int  # requests of an open loop that are not yet sent
     answered: int
     errors: dict[int, int]  # by status; 0 is a connection that failed
     latency_sum_s: float  # of those answered
@@ -79,7 +79,8 @@ class Traffic:
         node_selector: Mapping[str, str] | None = None,
         timeout_s: float = 60.0,
     ) -> str:
-        """A Deployment and a Service of a function, once its pods get requests; the target."""
+        """Create a Deployment and a Service for a function, wait until its pods get requests, and return
+        the target."""
         kube, model = self.lab.kube, self.functions[function]
         try:
             kube.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
@@ -102,7 +103,7 @@ class Traffic:
     def wait_for_replicas(
         self, function: str, namespace: str, replicas: int, timeout_s: float = 60.0
     ) -> None:
-        """Until the gateway sends to exactly so many pods."""
+        """Wait until the gateway sends to exactly so many pods."""
         target = f"{function}.{namespace}"
         self.lab.wait_for(
             lambda: self.replicas()[target] == replicas, f"{replicas} pods of {target}", timeout_s
@@ -114,15 +115,15 @@ class Traffic:
         return answer
 
     def clients(self, target: str, count: int) -> None:
-        """A closed loop with so many clients from now on."""
+        """Run a closed loop with `count` clients from now on."""
         ask(self.load_port, "/clients", {"target": target, "clients": count})
 
     def replay(self, target: str, offsets_s: Sequence[float]) -> None:
-        """An open loop: a request at each of these times from now, in seconds of this machine's clock."""
+        """Run an open loop: a request at each of these times from now, in seconds of this machine's clock."""
         ask(self.load_port, "/replay", {"target": target, "offsets_s": list(offsets_s)})
 
     def sample(self) -> dict[str, Seen]:
-        """What was seen up to now, by target; the difference of two is an interval."""
+        """The counters of all targets. The difference of two samples is an interval."""
         answer = ask(self.load_port, "/counters")
         return {name: _seen(answer["at_s"], counters) for name, counters in answer["targets"].items()}
 
@@ -142,9 +143,11 @@ def start_traffic(
     seed: int = 1,
     kubelet_port: int | None = None,
 ) -> Traffic:
-    """Start what serves and sends. Each function may be deployed once in each of `namespaces`, with up to
-    `slots` pods. With `kubelet_port`, what pods use is told there to metrics-server, for the nodes that
-    were added with that port so far."""
+    """Start the pods' server, the gateway and the load generator.
+
+    Each function may be deployed once in each of `namespaces`, with up to `slots` pods. With
+    `kubelet_port`, the server answers metrics-server there, for the nodes added with that port so far.
+    """
     binary = haproxy.find_haproxy()
     backends = tuple(f"{function}.{namespace}" for namespace in namespaces for function in functions)
     function_port = start_functions(lab, functions, seed, kubelet_port)
@@ -170,7 +173,7 @@ def start_traffic(
 def start_functions(
     lab: Lab, functions: Mapping[str, Function], seed: int = 1, kubelet_port: int | None = None
 ) -> int:
-    """The pods' server, in a network namespace of the lab's own; the port of its metrics."""
+    """Start the pods' server in a network namespace of the lab; return the port of its metrics."""
     network_namespace = make_namespace(lab.directory)
     parameters = lab.directory / "functions.json"
     compressed = [asdict(function.compressed(lab.time_factor)) for function in functions.values()]
@@ -189,7 +192,7 @@ def start_functions(
 
 
 def start_load(lab: Lab, gateway_port: int) -> int:
-    """The load generator; the port where it takes orders."""
+    """Start the load generator; return its control port."""
     port = lab.free_port()
     _start(
         lab, _LOAD, port, "load_process",
@@ -201,7 +204,7 @@ def start_load(lab: Lab, gateway_port: int) -> int:
 def add_function_nodes(
     lab: Lab, group: str, cluster: Cluster = CLUSTER, kubelet_port: int | None = None
 ) -> dict[str, str]:
-    """A cluster's nodes for one function's share of the lab; the node selector that leads there."""
+    """Add a cluster's nodes for one function; return the node selector for them."""
     selector = {NODES_OF: group}
     for cores in cluster.allocatable_cores:
         lab.add_nodes(
@@ -222,7 +225,7 @@ def _start(lab: Lab, name: str, port: int, module: str, *arguments: str | Path) 
 
 
 def socket_path(lab: Lab, name: str) -> Path:
-    """Of a socket, or a directory with one."""
+    """The path of a socket, or of a directory with one; short enough for Linux."""
     path = lab.directory / name
     if len(str(path)) > _LONGEST_SOCKET_PATH:
         raise TrafficError(f"{path} is too long for a socket: choose a shorter SURGEKIT_STATE_DIR")
@@ -234,7 +237,7 @@ def _records(lab: Lab) -> Path:
 
 
 def ask(port: int, path: str, order: Mapping[str, Any] | None = None) -> Any:
-    """Of a process of the lab; not through urllib, which a proxy of the environment would catch."""
+    """GET from a process of the lab. (urllib would go through the environment's proxy.)"""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         connection.request("GET", path, None if order is None else json.dumps(order))

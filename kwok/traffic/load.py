@@ -1,9 +1,8 @@
 """The load generator: closed loops of clients, and open loops that replay arrival times.
 
-A closed-loop client sends its next request when the last was answered. In an open loop requests are due
-at given times whatever happened to those before; a latency counts from when its request was due, so that
-a generator or a server that stalls cannot hide the requests that should have been sent meanwhile
-(coordinated omission).
+A closed-loop client sends its next request when the last was answered. In an open loop, requests are due at
+given times whatever happened before. A latency counts from the time its request was due, so that a stalled
+generator or server cannot hide the requests that should have been sent meanwhile (coordinated omission).
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from kwok.traffic.load_records import CONNECTION
 __all__ = ["Generator", "Target"]
 
 _RECORD = struct.Struct("<dfHH")  # kwok.traffic.load_records.RECORD
-# A client whose request failed sooner than this waits this long, or a gateway that refuses would be
-# asked thousands of times a second.
+# A client whose request failed faster than this waits this long. Otherwise a gateway that refuses would get
+# thousands of requests a second.
 _PAUSE_S = 0.1
 
 
@@ -41,7 +40,7 @@ class Generator:
         return self.targets[name]
 
     def close(self) -> None:
-        """Send no more; requests on their way end as failed connections."""
+        """Stop sending. Requests on their way end as failed connections."""
         for target in self.targets.values():
             target.close()
 
@@ -54,13 +53,13 @@ class Generator:
 
 
 class Target:
-    """One function behind the gateway, its clients and the requests due."""
+    """One function behind the gateway, with its clients and due requests."""
 
     def __init__(self, generator: Generator, name: str, number: int) -> None:
         self.name, self.number = name, number
         self.request = f"GET / HTTP/1.1\r\nHost: {name}\r\n\r\n".encode()
         self.port = generator.port
-        self.clients = 0  # wanted in the closed loop
+        self.clients = 0  # desired in the closed loop
         self.in_flight = 0
         self.latency_sum_s = 0.0  # of those answered
         self.statuses: Counter[int] = Counter()
@@ -73,14 +72,14 @@ class Target:
         self._loop = asyncio.get_running_loop()
 
     def set_clients(self, count: int) -> None:
-        """From now on so many clients; those too many stop after their request."""
+        """Set the number of clients; surplus clients stop after their current request."""
         self.clients = count
         while self._busy_clients < count:
             self._busy_clients += 1
             self._send(time.monotonic(), closed=True)
 
     def replay(self, offsets_s: Sequence[float]) -> None:
-        """Send an open loop's requests, so many seconds from now."""
+        """Schedule an open loop's requests, in seconds from now."""
         now_s = time.monotonic()
         idle = not self._due
         self._due = deque(sorted([*self._due, *(now_s + offset_s for offset_s in offsets_s)]))
@@ -115,7 +114,7 @@ class Target:
         self._connections.add(connection)
         connection.send(due_s, closed)
         connecting = self._loop.create_task(self._connect(connection))
-        self._connecting.add(connecting)  # the loop alone would let it be collected
+        self._connecting.add(connecting)  # keeps a reference: the event loop has only a weak one
         connecting.add_done_callback(self._connecting.discard)
 
     async def _connect(self, connection: _Connection) -> None:
@@ -128,7 +127,7 @@ class Target:
         self._connections.discard(connection)
 
     def ended(self, connection: _Connection, due_s: float, closed: bool, status: int) -> None:
-        """A request ended, in whatever way."""
+        """Record the end of a request, successful or not."""
         now_s = time.monotonic()
         latency_s = now_s - due_s
         self.in_flight -= 1
@@ -146,7 +145,7 @@ class Target:
             self._next()
 
     def _next(self) -> None:
-        """A client's next request, if it is still wanted."""
+        """Send a client's next request, if the client is still needed."""
         if self._busy_clients > self.clients:
             self._busy_clients -= 1
         else:
@@ -154,7 +153,7 @@ class Target:
 
 
 class _Connection(asyncio.Protocol):
-    """A keep-alive connection with at most one request on its way."""
+    """A keep-alive connection with at most one request at a time."""
 
     def __init__(self, target: Target) -> None:
         self.usable = True
@@ -169,7 +168,7 @@ class _Connection(asyncio.Protocol):
             self._transport.write(self._target.request)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are not derived from it
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports are not subclasses
         self._transport.write(self._target.request)
 
     def data_received(self, data: bytes) -> None:

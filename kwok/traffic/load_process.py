@@ -1,8 +1,8 @@
-"""The load generator as a process of the lab: `python -m kwok.traffic.load_process`.
+"""Run the load generator as a process of the lab: `python -m kwok.traffic.load_process`.
 
-Told what to send over the host's loopback: POST /clients {"target", "clients"} sets a closed loop,
-POST /replay {"target", "offsets_s"} adds an open loop's requests. GET /counters is what was seen so far;
-each request is in the file of records (`kwok.traffic.load_records`).
+Control it over the host's loopback: POST /clients {"target", "clients"} sets a closed loop, POST /replay
+{"target", "offsets_s"} adds the requests of an open loop, GET /counters returns the counters. Each request
+is in the file of records (`kwok.traffic.load_records`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import uvloop
 
 from kwok.traffic import endpoints
 from kwok.traffic.load import Generator
-from kwok.traffic.until_told import until_told
+from kwok.traffic.wait_for_signal import wait_for_signal
 from surgekit.process import logs
 
 __all__: list[str] = []
@@ -93,7 +93,7 @@ async def _run(given: argparse.Namespace) -> None:
             "/flush": flush,
         }
         async with endpoints.serving_routes(given.port, routes):
-            await until_told()
+            await wait_for_signal()
         writing.cancel()
         generator.close()
         write()

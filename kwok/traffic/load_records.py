@@ -1,4 +1,4 @@
-"""Requests as the load generator saw them: 16 bytes each in a file, and what can be said of them."""
+"""The records of the load generator: 16 bytes a request in a file, and summaries by interval."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["CONNECTION", "RECORD", "Interval", "Records", "intervals", "read_rec
 
 RECORD = np.dtype(
     [
-        ("sent_s", "<f8"),  # Unix time at which it was sent; in an open loop, at which it should have been
+        ("sent_s", "<f8"),  # Unix time at which it was sent; in an open loop, at which it was due
         ("latency_s", "<f4"),  # from then to the end of its answer
         ("target", "<u2"),
         ("status", "<u2"),  # of HTTP
@@ -25,7 +25,7 @@ Records = npt.NDArray[np.void]
 
 @dataclass(frozen=True)
 class Interval:
-    """One target over some seconds. Requests count where they end, as at a gateway."""
+    """One target over some seconds. A request counts in the interval in which it ends, as at a gateway."""
 
     begin_s: float
     length_s: float
@@ -39,7 +39,7 @@ class Interval:
 
 
 def read_records(path: Path) -> Records:
-    """What is in the file so far; a record being written is left out."""
+    """The complete records in the file."""
     content = path.read_bytes()
     return np.frombuffer(content[: len(content) // RECORD.itemsize * RECORD.itemsize], RECORD)
 

@@ -1,8 +1,8 @@
-"""A network namespace of the lab's own, in which one socket answers for the addresses of all its pods.
+"""The lab's network namespace, in which one socket answers for the addresses of all its pods.
 
-`local 10.0.0.0/8 dev lo` (AnyIP) makes every pod address (`kwok.nodes`) one of this machine's, inside the
-namespace only: nothing is added to the host's network. A socket belongs to the namespace it was made in,
-so processes of the host open theirs inside and stay where they are.
+`local 10.0.0.0/8 dev lo` (AnyIP) makes every pod address (`kwok.nodes`) local, inside the namespace only:
+the host's network is not changed. A socket belongs to the namespace in which it was created, so host
+processes open their sockets inside and stay outside.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ __all__ = ["inside", "make_namespace", "why_no_namespace"]
 
 _POD_ADDRESSES = "10.0.0.0/8"  # kwok.nodes gives each node a /24 of these
 _CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}  # <linux/capability.h>
-# Datagrams a unix socket made inside holds; the kernel's default of 10 would lose the gateway's log lines.
+# Datagrams that a unix socket queues; the kernel's default of 10 would lose the gateway's log lines.
 _DATAGRAMS = 65_536
 
 T = TypeVar("T")
 
 
 def why_no_namespace() -> str | None:
-    """What this process lacks to make a network namespace; None if nothing."""
+    """Why this process cannot create a network namespace; None if it can."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:
@@ -39,7 +39,7 @@ def why_no_namespace() -> str | None:
 
 
 def make_namespace(directory: Path) -> Path:
-    """Make the namespace of the lab in `directory`; it goes when the lab is taken down."""
+    """Create the namespace of the lab in `directory`; it is removed with the lab."""
     if reason := why_no_namespace():
         raise LabError(reason)
     path = namespace_path(directory)
@@ -53,7 +53,8 @@ def make_namespace(directory: Path) -> Path:
 
 
 def inside(namespace: Path, act: Callable[[], T]) -> T:
-    """The result of `act`, run in a thread that is inside the namespace; only that thread moves there."""
+    """Run `act` in a thread inside the namespace and return its result. Only that thread enters the
+    namespace."""
     outcome: list[T] = []
     failure: list[BaseException] = []
 

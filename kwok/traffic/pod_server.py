@@ -1,12 +1,12 @@
-"""One server that is every pod: HTTP over the addresses of a lab's pods, answered when the model says.
+"""One server for all pods: HTTP on the addresses of a lab's pods, answered when the function model says so.
 
-The local address of a connection says which pod was dialled. A request is an arrival in the function
-model; a peer that closes its connection gives its request up (a gateway's timeout). A pod that is told to
-end serves on what it has, as a well-behaved server does after SIGTERM, and what still reaches it while
-the gateway hears of it. For a pod that is killed, or is not there, the answer is 502: what a gateway makes
-of a connection that breaks. HAProxy would rather close its client's connection and log nothing.
+The local address of a connection identifies the dialled pod. A request is an arrival in the function model;
+when the peer closes the connection (a gateway's timeout), the request is cancelled. A terminating pod
+finishes its requests, as a well-behaved server does after SIGTERM, and serves those that still reach it
+until the gateway knows. For a killed or absent pod the answer is 502, which a gateway makes of a broken
+connection; HAProxy would close its client's connection and log nothing.
 
-A real pod listens before it is Ready. Here a gateway may hear of a new pod first: requests wait for it.
+A real pod listens before it is Ready. Here a gateway may know a new pod first, so requests wait for it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ __all__ = ["Pod", "PodServer"]
 _END = b"\r\n\r\n"
 _BROKEN = b"HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _MOST_HEAD = 65_536
-# After a pod is told to end, until its endpoint is gone everywhere (nominal); then it leaves once idle.
+# From the deletion of a pod until its endpoint is gone everywhere (nominal); then it ends when idle.
 _LINGER_S = 2.0
 _LOOK_S = 0.1
-_HELD_S = 5.0  # for a pod not heard of yet; news are later than others by what this machine is busy
+_HELD_S = 5.0  # for a pod that the watch has not delivered yet; a busy machine delays it
 
 
 @dataclass(eq=False)
@@ -75,7 +75,7 @@ class PodServer:
         return _Connection(self)
 
     def add(self, pod: Pod) -> None:
-        """A pod became Ready. Its address may still be that of one that is ending: the newer has it."""
+        """A pod became Ready. If a terminating pod has the same address, the new one gets it."""
         if pod.uid not in self.pods:
             self.model.add_pod(pod.uid, pod.function, pod.node, time.monotonic())
             self.pods[pod.uid] = self._by_address[pod.address] = pod
@@ -83,14 +83,14 @@ class PodServer:
                 connection.found(pod)
 
     def resize(self, uid: str, function: Function) -> None:
-        """A pod has another size: how many requests it runs at once, and its cpu."""
+        """A pod's concurrency and CPU changed."""
         if (pod := self.pods.get(uid)) and pod.function != function:
             pod.function = function
             self.model.resize_pod(uid, function.concurrency, function.cpu_cores, time.monotonic())
             self._advance()
 
     def end(self, uid: str, grace_s: float) -> None:
-        """A pod is told to end within `grace_s` (nominal)."""
+        """A pod terminates within `grace_s` (nominal)."""
         pod = self.pods.get(uid)
         if pod is None or pod.told_to_end:
             return
@@ -109,7 +109,7 @@ class PodServer:
             self._loop.call_later(_LOOK_S / self._time_factor, self._drain, pod, leave_s, kill_s)
 
     def kill(self, uid: str) -> None:
-        """A pod is gone: what it served is lost."""
+        """A pod is gone; its requests are lost."""
         pod = self.pods.pop(uid, None)
         if pod is None:
             return
@@ -118,7 +118,7 @@ class PodServer:
         for request in self.model.remove_pod(uid, time.monotonic()):
             self._count(pod, "lost")
             self._waiting.pop(request).break_off()
-        self._advance()  # what was done until now
+        self._advance()  # CPU used until now
         for connection in list(pod.connections):
             connection.close()
 
@@ -126,7 +126,7 @@ class PodServer:
         return self._by_address.get(address)
 
     def hold(self, connection: _Connection, address: str) -> None:
-        """It has no pod yet."""
+        """Let a connection wait for its pod."""
         if pod := self.pod_at(address):  # there since the connection was opened
             connection.found(pod)
             return
@@ -144,7 +144,7 @@ class PodServer:
             connection.break_off()
 
     def arrive(self, connection: _Connection, pod: Pod) -> int:
-        """A request; its number. The connection is told by `answer`."""
+        """Start a request and return its number. `answer` is called on the connection when it is done."""
         self._number += 1
         cpu_s, io_s = pod.function.draw_demand(self._draw)
         self._waiting[self._number] = connection
@@ -169,7 +169,7 @@ class PodServer:
         self._advance()
 
     def _advance(self) -> None:
-        """Answer what the model says is done, and come back when it says the next will be."""
+        """Answer requests that the model has completed, and set the timer for the next."""
         now_s = time.monotonic()
         for done in self.model.advance(now_s):
             connection = self._waiting.pop(done.request_id, None)
@@ -179,7 +179,7 @@ class PodServer:
                     connection.pod.answered += 1
                 connection.answer()
         next_s = self.model.next_event_s()
-        # A timer that is early costs one look; only a late one must be replaced.
+        # An early timer costs one call; only a late one must be replaced.
         if next_s is not None and next_s < self._timer_s:
             if self._timer is not None:
                 self._timer.cancel()
@@ -188,7 +188,7 @@ class PodServer:
 
 
 class _Connection(asyncio.Protocol):
-    """One keep-alive connection, one request at a time; it stays with the pod it was opened to."""
+    """One keep-alive connection, one request at a time, bound to the pod it was opened to."""
 
     def __init__(self, server: PodServer) -> None:
         self.pod: Pod | None = None
@@ -198,13 +198,13 @@ class _Connection(asyncio.Protocol):
         self._request: int | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are not derived from it
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports are not subclasses
         self._address = self._transport.get_extra_info("sockname")[0]
         if pod := self._server.pod_at(self._address):
             self.found(pod)
 
     def found(self, pod: Pod) -> None:
-        """Whom it speaks for, from now on."""
+        """Set the pod of this connection."""
         if self._transport is not None:
             self.pod = pod
             pod.connections.add(self)
@@ -216,7 +216,7 @@ class _Connection(asyncio.Protocol):
             self._next()
 
     def _next(self) -> None:
-        """Take one whole request off what was received."""
+        """Take one complete request from the received bytes."""
         end = self._received.find(_END)
         if end < 0:
             if len(self._received) > _MOST_HEAD:
@@ -249,7 +249,7 @@ class _Connection(asyncio.Protocol):
                 self._next()
 
     def break_off(self) -> None:
-        """There is no pod (any more) to answer."""
+        """There is no pod to answer."""
         self._request = None
         if self._transport is not None:
             self._transport.write(_BROKEN)
@@ -269,7 +269,7 @@ class _Connection(asyncio.Protocol):
 
 
 def _content_length(head: bytes) -> int:
-    """Bodies come only with a length here: HAProxy sends what its client sent."""
+    """Bodies always have a length here: HAProxy forwards what its client sent."""
     lower = head.lower()
     if b"\r\ntransfer-encoding:" in lower:
         raise TrafficError("a request in chunks cannot be read here")

@@ -1,9 +1,9 @@
-"""What a node, a pod and a request of the function model are at a moment: state and its arithmetic.
+"""State and arithmetic of nodes, pods and requests in the function model.
 
-Processor sharing at two levels. A pod's requests share its limit; each pod counts, in `done_s`, the cpu
-that every one of its requests has got, so a request ends when that counter has grown by its demand. A
-node's pods share its cores by way of a clock that runs slower the more they ask for; pods keep their
-work in that clock's time, so that a change of the node's speed changes nothing in its pods.
+Processor sharing at two levels. The requests of a pod share its limit: each pod counts in `done_s` the CPU
+time that every one of its requests has got, so a request ends when that counter has grown by its demand.
+The pods of a node share its cores by a clock that runs slower the more they demand. Pods keep their work in
+that clock's time, so that a change of the node's speed changes nothing in its pods.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Request:
 
 
 class Node:
-    """Cores for its pods. `share` of a second passes on its clock in a second of time."""
+    """Cores for its pods. In one second, its clock advances by `share`."""
 
     __slots__ = (
         "base_clock_s",
@@ -75,7 +75,7 @@ class Node:
 
 
 class Pod:
-    """Processor sharing: `done_s` is the cpu that each request has got that ran since the pod was idle."""
+    """Processor sharing: `done_s` is the CPU time each running request has got since the pod was idle."""
 
     __slots__ = (
         "base_clock_s",
@@ -111,7 +111,7 @@ class Pod:
         self.due = -1
 
     def settle(self, clock_s: float) -> None:
-        """Account for the cpu handed out so far."""
+        """Account for the CPU time used so far."""
         passed_s = clock_s - self.base_clock_s
         if passed_s > 0:
             self.done_s += passed_s * self.speed

@@ -1,1 +1,1 @@
-"""Drives a running HAProxy."""
+"""Control a running HAProxy."""

@@ -1,4 +1,4 @@
-"""HAProxy while it runs: commands to its socket, and what it says of itself."""
+"""Send commands to a running HAProxy's socket and read its state."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 
 __all__ = ["WAIT_FOR_SERVER", "InvalidCommand", "Runtime", "ServerState", "refusals"]
 
-# The Lua actions that both configurations load.
+# The Lua action that the lab's and the load balancer's configurations load.
 WAIT_FOR_SERVER = Path(__file__).with_name("wait_for_server.lua")
-_COMMANDS_AT_ONCE = 80  # under HAProxy's buffer of 16 KiB
+_COMMANDS_AT_ONCE = 80  # fits HAProxy's buffer of 16 KiB
 _TIMEOUT_S = 5.0
-# What HAProxy says when it did as told; the last from 3.0 on.
+# HAProxy's answers to commands that it carried out; the last one since 3.0.
 _DONE = ("IP changed", "no need to change", "port changed", "nothing changed")
 
-# Plain words with one space between: nothing that ends a command, begins another, quotes or escapes.
+# Plain words with single spaces: no characters that end a command, start another, quote or escape.
 _COMMAND = re.compile(r"[A-Za-z0-9_.:/@+,=~-]+(?: [A-Za-z0-9_.:/@+,=~-]+)*")
 
 
@@ -30,7 +30,7 @@ class InvalidCommand(ValueError):
 
 @dataclass(frozen=True)
 class ServerState:
-    """A `server` line as it is now."""
+    """The current state of a `server` line."""
 
     name: str
     address: str
@@ -39,13 +39,13 @@ class ServerState:
 
 
 class Runtime:
-    """One HAProxy's socket, of level admin. Whatever fails is an OSError: it is not there, or stuck."""
+    """HAProxy's socket, of level admin. Raises OSError when HAProxy is absent or stuck."""
 
     def __init__(self, control: Path) -> None:
         self._control = control
 
-    def tell(self, commands: Sequence[str]) -> list[str]:
-        """Run commands one after the other; HAProxy's answer to each batch of them."""
+    def run(self, commands: Sequence[str]) -> list[str]:
+        """Run commands in order; return HAProxy's answer to each batch."""
         for command in commands:
             _check(command)
         return [
@@ -54,9 +54,9 @@ class Runtime:
         ]
 
     def identity(self) -> str:
-        """Changes when HAProxy was started anew, and then it knows nothing of what it was told."""
+        """Changes when HAProxy restarts, and a restarted HAProxy has lost all changes made at run time."""
         info = self.info()
-        return f"{info['Pid']} of {info['Start_time_sec']}"  # in a container the pid is always the same
+        return f"{info['Pid']} of {info['Start_time_sec']}"  # in a container the pid never changes
 
     def info(self) -> dict[str, str]:
         said = self._exchange("show info")
@@ -85,7 +85,7 @@ class Runtime:
         return dict(line.split()[1:3] for line in said.splitlines() if line.startswith("0x"))
 
     def table(self, name: str) -> dict[str, dict[str, str]]:
-        """A stick-table: what is stored, by key."""
+        """The rows of a stick table, by key."""
         rows = (line.split()[1:] for line in self._exchange(f"show table {name}").splitlines())
         found = (dict(pair.split("=", 1) for pair in row if "=" in pair) for row in rows)
         return {row.pop("key"): row for row in found if "key" in row}
@@ -107,6 +107,6 @@ def _check(command: str) -> None:
 
 
 def refusals(answers: Sequence[str]) -> list[str]:
-    """The lines in which HAProxy says that it did not do something."""
+    """The lines in which HAProxy refuses a command."""
     lines = (line for answer in answers for line in answer.splitlines())
     return [line for line in lines if line and not line.startswith(_DONE)]

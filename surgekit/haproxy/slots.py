@@ -1,8 +1,8 @@
-"""Which of a fixed number of slots belongs to whom. Pure.
+"""Assign a fixed number of slots to owners. Pure.
 
-HAProxy's servers are there from the start; a pod is given one and leaves it. Who comes back gets the slot
-it had if nobody took it: what it was doing when it left is still counted there. Others take the slot that
-was left longest ago: connections to its former pod are long gone then.
+HAProxy's servers exist from the start; a pod gets one and gives it back. An owner that comes back gets its
+former slot if it is free, because HAProxy still counts its requests there. Other owners get the slot that
+has been free longest, because connections to its former pod are gone by then.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ __all__ = ["Change", "Slots"]
 
 @dataclass(frozen=True)
 class Change:
-    """Whose a slot is from now on; None: nobody's."""
+    """A slot's new owner, or None."""
 
     slot: int
     owner: str | None
 
 
 class Slots:
-    """`taken` and `left` are what is known of them from before: slot to owner, or last owner."""
+    """`taken` and `left` describe an earlier state: slot -> owner, and slot -> last owner."""
 
     def __init__(
         self, count: int, taken: Mapping[int, str] | None = None, left: Mapping[int, str] | None = None
@@ -32,11 +32,11 @@ class Slots:
         self._taken: dict[str, int] = {}
         for number, owner in (taken or {}).items():
             self._taken.setdefault(owner, number)
-        # Those never used first, then those left; of the latter nobody knows which was first.
+        # Unused slots first, then those given back, whose order is not known here.
         held = set(self._taken.values())
         free = [number for number in range(count) if number not in held]
         self._free = deque(sorted(free, key=lambda number: (number in self._last, number)))
-        self.without: tuple[str, ...] = ()  # who found no slot
+        self.without: tuple[str, ...] = ()  # owners that got no slot
 
     @property
     def taken(self) -> Mapping[str, int]:
@@ -44,7 +44,7 @@ class Slots:
         return self._taken
 
     def update(self, owners: Collection[str]) -> list[Change]:
-        """What to change so that exactly `owners` have a slot, as far as there are any."""
+        """The changes after which exactly `owners` have a slot, as far as slots suffice."""
         changes = []
         wanted = dict.fromkeys(owners)
         for owner in [owner for owner in self._taken if owner not in wanted]:

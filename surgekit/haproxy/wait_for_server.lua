@@ -1,5 +1,5 @@
--- HAProxy answers 503 at once when a backend has no server. A gateway in front of functions that are being
--- started waits for one, up to its timeout; what is left of that is then for the answer.
+-- HAProxy answers 503 at once when a backend has no server. A function may still be starting, so the request
+-- waits for a server, up to the timeout. The answer then gets the rest of the timeout.
 core.register_action("wait_for_server", { "http-req" }, function(txn, backend, limit_ms)
     local waited_ms = 0
     while txn.f:nbsrv(backend) < 1 and waited_ms < tonumber(limit_ms) do

@@ -10,9 +10,9 @@ import queue
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import structlog
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 from surgekit.kube.client import Kube
 from surgekit.kube.events import Events
 
-__all__ = ["Seen", "Table", "Unreadable"]
+__all__ = ["ObjectTable", "Seen", "Table", "Unreadable"]
 
 log = structlog.get_logger(__name__)
 Json = dict[str, Any]
@@ -123,6 +123,44 @@ class Table(Generic[T]):
         if uid in self._faulty:
             self._faulty.discard(uid)
             self._unreadable.forget(uid)
+
+
+class ObjectTable(Table[T]):
+    """A table without rows of its own: it passes each change to functions that keep the state.
+
+    Objects are identified by `key`. All functions are called from the watch's thread.
+    """
+
+    def __init__(
+        self,
+        unreadable: Unreadable,
+        read: Callable[[Json], T],
+        *,
+        on_list: Callable[[Set[str]], None],
+        on_put: Callable[[str, T, float], None],
+        on_drop: Callable[[str], None],
+        key: Literal["uid", "name"] = "uid",
+    ) -> None:
+        """`on_list` gets the keys of all objects that exist, `on_put` an object's key, what was read of it,
+        and when it arrived (monotonic seconds), `on_drop` the key of a deleted object."""
+        super().__init__(unreadable)
+        self._read, self._on_list, self._on_put, self._on_drop = read, on_list, on_put, on_drop
+        self._by_name = key == "name"
+
+    def read(self, obj: Json) -> T:
+        return self._read(obj)
+
+    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002  # Table's signature
+        self._on_list({self._key(obj) for obj in there})
+
+    def put(self, obj: Seen, says: T, arrival_s: float) -> None:
+        self._on_put(self._key(obj), says, arrival_s)
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002  # Table's signature
+        self._on_drop(self._key(obj))
+
+    def _key(self, obj: Seen) -> str:
+        return obj.name if self._by_name else obj.uid
 
 
 def _identify(obj: Json) -> Seen | None:

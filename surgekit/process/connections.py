@@ -1,10 +1,10 @@
-"""The connections of one port: how many, of which peer, and until when.
+"""Limit the connections of one port: how many in all, how many a peer, and for how long.
 
-A thread serves a connection and blocks in the kernel between requests. A second thread looks at all
-connections and ends those that are late: a request has `request_s` from its first byte (the first request of
-a connection: from the connection on, TLS handshake included) to the end of its answer, however steadily its
-bytes drip. When there is no room for a new connection, one of the peer that holds most is ended instead: slow
-clients lose theirs, quick ones are done before it is their turn.
+One thread serves each connection and blocks in the kernel between requests. Another thread ends connections
+that are late. A request has `request_s` from its first byte to the end of its answer, however slowly its
+bytes arrive; the first request of a connection counts from the connection on, TLS handshake included. When
+there is no room for a new connection, the peer with the most connections loses one: slow clients lose
+theirs, fast ones are done by then.
 """
 
 from __future__ import annotations
@@ -19,43 +19,43 @@ from dataclasses import dataclass
 
 __all__ = ["Connection", "Connections", "Limits", "victim"]
 
-_LOOK_S = 0.5  # at most this much later than its time a connection ends
+_LOOK_S = 0.5  # a connection ends at most this long after its deadline
 
 
 @dataclass(frozen=True)
 class Limits:
     total: int  # connections
     per_peer: int  # connections of one address
-    request_s: float  # for a request as a whole, handshake and answer included
+    request_s: float  # for a whole request, handshake and answer included
     idle_s: float  # between requests
 
 
 class Connection:
-    """A client's. Written by the thread that serves it, read by others."""
+    """A client connection. Written by the thread that serves it, read by others."""
 
     __slots__ = ("ended", "idle", "idle_s", "peer", "since_s", "socket", "trusted")
 
     def __init__(self, client: socket.socket, peer: str, idle_s: float) -> None:
         self.socket, self.peer, self.idle_s = client, peer, idle_s
-        self.trusted = False  # has shown a certificate that opens this port
+        self.trusted = False  # showed a certificate that this port accepts
         self.idle, self.since_s = False, time.monotonic()
         self.ended = False
 
     def begin(self) -> None:
-        """A request has begun, if none had."""
+        """Start the deadline of a request, unless one is running."""
         if self.idle:
             self.idle, self.since_s = False, time.monotonic()
 
     def rest(self) -> None:
-        """The answer is sent."""
+        """The answer is sent: no deadline until the next request."""
         self.idle, self.since_s = True, time.monotonic()
 
 
 def victim(connections: Iterable[Connection]) -> Connection | None:
-    """The connection to end so that another can be served.
+    """The connection to end so that another can be served, or None.
 
-    Strangers before clients that showed their certificate, then the peer that holds most; of its connections
-    an idle one, else the oldest. A trusted client is never interrupted while it asks.
+    Peers without a certificate come first, then the peer with the most connections; of these an idle one,
+    else the oldest. A trusted client is never interrupted during a request.
     """
     connections = list(connections)
     held = Counter(connection.peer for connection in connections)
@@ -69,7 +69,7 @@ class Connections:
         self.ended: Counter[str] = Counter()  # by reason: late, evicted, refused
         self._lock = threading.Lock()
         self._open: set[Connection] = set()
-        self._ending: set[Connection] = set()  # shut down; their threads are about to notice
+        self._ending: set[Connection] = set()  # shut down; their threads are about to end
         self._closed = threading.Event()
         threading.Thread(target=self._look, name="deadlines", daemon=True).start()
 
@@ -84,7 +84,8 @@ class Connections:
                 self._end(connection, "closed")
 
     def admit(self, client: socket.socket, peer: str) -> Connection | None:
-        """None: there is no room, and nobody to make any; `client` is then the caller's to close."""
+        """Register a connection. None means there is no room and nothing to evict; the caller then closes
+        `client`."""
         with self._lock:
             if not self._make_room(peer):
                 self.ended["refused"] += 1
@@ -108,14 +109,14 @@ class Connections:
         return True
 
     def replace_socket(self, connection: Connection, client: socket.socket) -> None:
-        """The same connection, now with TLS. Raises OSError where it was ended meanwhile."""
+        """Continue the connection with TLS. Raises OSError if it was ended in the meantime."""
         with self._lock:
             connection.socket = client
             if connection.ended:
                 raise ConnectionAbortedError("ended before its handshake")
 
     def leave(self, connection: Connection) -> None:
-        """Close it. Under the lock: its file descriptor's number may be another connection's right after."""
+        """Close the connection. Under the lock: its file descriptor number may be reused right after."""
         with self._lock:
             self._open.discard(connection)
             self._ending.discard(connection)
@@ -123,13 +124,13 @@ class Connections:
                 connection.socket.close()
 
     def _end(self, connection: Connection, reason: str) -> None:
-        """Wake the thread that serves it: reads find the end, writes fail."""
+        """Wake the thread that serves the connection: its reads find the end, its writes fail."""
         self._open.discard(connection)
         self._ending.add(connection)
         connection.ended = True
         self.ended[reason] += 1
         with contextlib.suppress(OSError):
-            # Not SSLSocket's own method, which would take the TLS session away from the thread using it.
+            # Not SSLSocket.shutdown, which would close the TLS session under the thread that uses it.
             socket.socket.shutdown(connection.socket, socket.SHUT_RDWR)
 
     def _look(self) -> None:

@@ -1,7 +1,8 @@
-"""One port of one of our servers: HTTP/1.1, TLS if wanted, a thread a connection, within limits.
+"""Serve one port: HTTP/1.1, optional TLS, a thread for each connection, with limits.
 
-gunicorn parses requests. Whom the peer's certificate names and the headers one by one are in the environ:
-gunicorn hands over neither, and joins the headers of one name by commas.
+gunicorn parses requests. Two things that gunicorn does not pass on are added to the environ: the common
+name of the peer's certificate, and the headers one by one (gunicorn joins headers of the same name by
+commas).
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ WsgiApplication = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]
 
 # Keys of the environ: the common name of the peer's verified certificate (or None); [(name, value)].
 PEER, HEADERS = "surgekit.peer", "surgekit.headers"
-# A port that is asked questions, and one for kubelet and Prometheus, each with room of its own.
+# Limits of a port for requests, and of one for kubelet and Prometheus.
 REQUESTS = Limits(total=200, per_peer=50, request_s=10.0, idle_s=10.0)
 HEALTH = Limits(total=64, per_peer=16, request_s=5.0, idle_s=120.0)
-# For a peer that is let in. Longer than Go's clients keep an idle connection (90 s): one that is closed while
-# the next request is written costs that request.
+# For trusted peers. Longer than Go's clients keep an idle connection (90 s): closing it while a client sends
+# its next request would lose that request.
 _KNOWN_IDLE_S = 300.0
 _LINGER_BYTES = 1 << 16
 _CONFIG = Config()
@@ -64,24 +65,24 @@ class HttpPort:
             self.take(client, address)
 
     def close(self) -> None:
-        """End the connections; the listening socket is the caller's."""
+        """End all connections. The caller closes the listening socket."""
         self.connections.close()
 
     def take(self, client: socket.socket, address: Any) -> None:
-        """Serve a connection in a thread of its own; returns at once."""
+        """Serve a connection in a thread of its own and return at once."""
         connection = self.connections.admit(client, address[0])
         if connection is None:
             client.close()
             return
         try:
             threading.Thread(target=self._serve, args=(connection, address), daemon=True).start()
-        except RuntimeError as error:  # no more threads
+        except RuntimeError as error:  # out of threads
             log.warning("connection not served", error=str(error))
             self.connections.leave(connection)
 
     def _serve(self, connection: Connection, address: Any) -> None:
         try:
-            connection.socket.settimeout(None)  # reads block in the kernel; `connections` has the clock
+            connection.socket.settimeout(None)  # reads block in the kernel; `connections` enforces deadlines
             connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._tls is not None:
                 self._shake_hands(connection, self._tls)
@@ -90,7 +91,7 @@ class HttpPort:
                 connection.idle_s = _KNOWN_IDLE_S
                 connection.trusted = self._tls is not None
             self.converse(connection, address, name)
-        except OSError as error:  # ssl.SSLError is one: a client gone, too slow, or not one we trust
+        except OSError as error:  # includes ssl.SSLError: the client left, was too slow, or is not trusted
             log.debug("connection ended", peer=connection.peer, error=str(error))
         except Exception:
             log.exception("connection failed", peer=connection.peer)
@@ -103,7 +104,7 @@ class HttpPort:
         wrapped.do_handshake()
 
     def converse(self, connection: Connection, address: Any, name: str | None, begun: bytes = b"") -> None:
-        """Answer request after request; `begun` was read of the first one already."""
+        """Answer requests until the connection ends; `begun` is what was already read of the first."""
         parser = http.get_parser(_CONFIG, _Reader(connection), address)
         parser.unreader.unread(begun)
         try:
@@ -119,7 +120,7 @@ class HttpPort:
         _linger(connection.socket)
 
     def _answer(self, request: Any, client: socket.socket, address: Any, name: str | None) -> bool:
-        """False when the connection is to be closed."""
+        """Answer one request; False if the connection must be closed."""
         response, environ = wsgi.create(request, client, address, client.getsockname(), _CONFIG)
         environ["wsgi.multithread"] = True
         environ[PEER], environ[HEADERS] = name, request.headers
@@ -135,7 +136,7 @@ class HttpPort:
 
 
 class _Reader:
-    """What gunicorn's parser reads from: the first byte of a request starts its time."""
+    """The input of gunicorn's parser. The first byte of a request starts its deadline."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -156,7 +157,8 @@ def _refusal(error: http.errors.ParseException) -> bytes:
 
 
 def _linger(client: socket.socket) -> None:
-    """Closed with unread input, the kernel would take the answer back (RFC 9112, section 9.6)."""
+    """Read the remaining input before closing; otherwise the kernel would discard the answer (RFC 9112,
+    section 9.6)."""
     with contextlib.suppress(OSError):
         client.shutdown(socket.SHUT_WR)
         left = _LINGER_BYTES
@@ -165,14 +167,14 @@ def _linger(client: socket.socket) -> None:
 
 
 def common_name(client: socket.socket) -> str | None:
-    """Of the client's certificate, which the handshake has verified; None without one."""
+    """The common name of the client's verified certificate, or None without one."""
     certificate: Any = client.getpeercert() if isinstance(client, ssl.SSLSocket) else None
     subject = certificate.get("subject", ()) if certificate else ()
     return next((str(value) for pairs in subject for key, value in pairs if key == "commonName"), None)
 
 
 class ConnectionMetrics(Collector):
-    """For a registry: what became of the connections of ports, by name."""
+    """Open and ended connections, by port."""
 
     def __init__(self, **ports: HttpPort) -> None:
         self._ports = ports

@@ -1,6 +1,6 @@
-"""JSON logs, one object a line on standard error: a constant message and keys.
+"""JSON logs on standard error, one object a line: a constant message and keys.
 
-Values may be anybody's words: each is cut to a bounded length here, so that no call has to, and none of them
+Values may come from users. They are cut to a bounded length here, so that callers need not, and no value
 can make a line fail.
 """
 
@@ -17,7 +17,7 @@ import structlog
 __all__ = ["bounded", "configure"]
 
 _VALUE_CHARACTERS, _TRACEBACK_CHARACTERS = 1000, 10_000
-_ITEMS = 50  # of a list or a mapping
+_ITEMS = 50  # items of a list or a mapping
 _DEPTH = 4
 
 
@@ -39,7 +39,7 @@ def configure(level: str = "INFO") -> None:
 
 
 def bounded(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A processor of structlog: the same event, with values that JSON has and a line can hold."""
+    """A structlog processor: keep only values that JSON has, cut to a bounded length."""
     return {
         _cut(str(key), _VALUE_CHARACTERS): _cut(value, _TRACEBACK_CHARACTERS)
         if key == "exception" and isinstance(value, str)
@@ -66,7 +66,7 @@ def _value(value: Any, depth: int) -> Any:
 
 
 def _cut(text: str, limit: int) -> str:
-    """Its beginning and its end. Surrogates, which no UTF-8 has, are written as escapes."""
+    """The beginning and the end of a long text. Surrogates, which UTF-8 lacks, are written as escapes."""
     if len(text) > limit:
         text = f"{text[: limit * 3 // 4]} ... {len(text)} characters ... {text[-limit // 4 :]}"
     return text.encode(errors="backslashreplace").decode()

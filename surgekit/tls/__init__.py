@@ -1,7 +1,7 @@
-"""Certificates of our own: made, renewed before they expire, and served without a restart.
+"""Create certificates, renew them before they expire, and serve them without a restart.
 
-`issue` decides what is due (pure), `files` and `secrets` keep the result in a directory or in
-Kubernetes Secrets, `reload` serves it. Where cert-manager keeps the Secrets, only `reload` is used.
+`issue` decides what is due (pure), `files` and `secrets` store the result in a directory or in Kubernetes
+Secrets, `reload` serves it. Where cert-manager manages the Secrets, only `reload` is used.
 """
 
 from __future__ import annotations

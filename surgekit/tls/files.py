@@ -1,4 +1,4 @@
-"""Certificates kept in a directory: for the lab, for tests, for a control plane managed by hand."""
+"""Store certificates in a directory: for the lab, for tests, for a control plane managed by hand."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def ensure(
 ) -> tuple[Change, ...]:
     """Keep `ca`, `tls` (for `hosts`, if any) and one pair per client name in `directory`.
 
-    Each is a `.crt` and a `.key` file. `ca.crt` holds every CA that has to be trusted. Says what it
-    did for each; files that are good are not touched.
+    Each is a `.crt` and a `.key` file. `ca.crt` holds every CA that has to be trusted. Returns what was
+    done for each. Good files are not touched.
     """
     wanted: list[Leaf] = [Server(_SERVER, tuple(hosts))] if hosts else []
     for name in client_names:
@@ -43,7 +43,7 @@ def ensure(
 
 
 def read_pem(directory: Path, name: str) -> Pem | None:
-    """The pair stored under `name`; None where either half is missing."""
+    """The pair stored under `name`, or None if either half is missing."""
     try:
         return Pem((directory / f"{name}.crt").read_bytes(), (directory / f"{name}.key").read_bytes())
     except FileNotFoundError:
@@ -56,7 +56,7 @@ def _write_pair(directory: Path, name: str, pem: Pem) -> None:
 
 
 def write_atomically(path: Path, content: bytes, mode: int) -> None:
-    """Readers see the old content or the new, never half; nobody else can read a key at any moment."""
+    """Replace a file in one step. Readers see the old or the new content, and nobody else can read a key."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # opens with 0600
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -1,12 +1,12 @@
-"""Which certificates are due, and their successors: a CA, and leaves it signs.
+"""Decide which certificates are due and create their successors: a CA, and the leaves it signs.
 
-Everything is decided from the certificates themselves, so a run can be repeated or cut short
-anywhere: the next one puts right what is missing.
+Everything is decided from the certificates themselves. A run can be repeated or interrupted anywhere; the
+next one completes it.
 
-A CA is succeeded without a gap. kube-scheduler reads an extender's `caFile` once, when it starts
-(pkg/scheduler/extender.go, makeTransport), so a leaf signed by a CA the scheduler has not read yet
-would cut it off. A new CA is therefore only published at first, beside the old one, and signs from
-`CA_OVERLAP` later on; a scheduler restarted at any time in between never notices.
+A CA is replaced without a gap. kube-scheduler reads an extender's `caFile` once, when it starts
+(pkg/scheduler/extender.go, makeTransport), so a leaf signed by a CA that the scheduler has not read would
+cut it off. A new CA is therefore published beside the old one first, and signs only after `CA_OVERLAP`. A
+scheduler restarted at any time in between never notices.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["Action", "CertificateError", "Change", "Client", "Leaf", "Pem", "Ren
 CA_VALIDITY = timedelta(days=3650)
 LEAF_VALIDITY = timedelta(days=365)
 CA_OVERLAP = timedelta(days=30)
-# Clocks of nodes differ a little; a certificate must not be "from the future" on any of them.
+# Node clocks differ a little; a certificate must be valid on all of them at once.
 _CLOCK_SKEW = timedelta(minutes=5)
 _DNS_NAME = re.compile(
     r"(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -44,7 +44,7 @@ _PEM_KEY = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----.+?-----END [A-Z ]*PR
 
 
 class CertificateError(Exception):
-    """Certificates that cannot be made or kept as asked; the message names what stands in the way."""
+    """Certificates cannot be made or stored as asked; the message names the obstacle."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Pem:
 
 @dataclass(frozen=True)
 class Server:
-    """A server certificate to keep, under `name`, for DNS names and addresses."""
+    """A server certificate to store under `name`, for DNS names and addresses."""
 
     name: str
     hosts: tuple[str, ...]
@@ -71,7 +71,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Client:
-    """A client certificate to keep, under `name`; the server logs it as `common_name`."""
+    """A client certificate to store under `name`; the server logs its `common_name`."""
 
     name: str
     common_name: str
@@ -88,7 +88,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True)
 class Change:
-    """What became of one certificate, and why."""
+    """What was done with one certificate, and why."""
 
     name: str
     action: Action
@@ -98,7 +98,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Renewal:
-    """All certificates as they should be stored now. `ca.certificates` is what peers have to trust."""
+    """All certificates to store now. Peers have to trust `ca.certificates`."""
 
     ca: Pem
     leaves: Mapping[str, Pem]
@@ -106,7 +106,7 @@ class Renewal:
 
 
 def renew(ca: Pem | None, stored: Mapping[str, Pem], wanted: Sequence[Leaf], now: datetime) -> Renewal:
-    """Keep what is good, replace what is due; `now` must be aware of its time zone."""
+    """Keep good certificates and replace those that are due. `now` must have a time zone."""
     authorities, changes = _authorities(ca, now)
     signer = _signer(authorities, now)
     leaves: dict[str, Pem] = {}
@@ -138,7 +138,7 @@ class _Pair:
 
 
 def _authorities(stored: Pem | None, now: datetime) -> tuple[list[_Pair], list[Change]]:
-    """The CAs to trust, newest first, with a new one once the newest is due."""
+    """The CAs to trust, newest first; a new one joins when the newest is due."""
     known, reason = _known_authorities(stored, now)
     if known and not _due(known[0].certificate, now):
         return known, [Change("ca", Action.KEPT, "", known[0].certificate.not_valid_after_utc)]
@@ -148,7 +148,7 @@ def _authorities(stored: Pem | None, now: datetime) -> tuple[list[_Pair], list[C
 
 
 def _known_authorities(stored: Pem | None, now: datetime) -> tuple[list[_Pair], str]:
-    """Stored CAs that can still sign, newest first; and why, should a new one be made."""
+    """Stored CAs that can still sign, newest first, and the reason if a new one is needed."""
     if stored is None:
         return [], "it was not there"
     try:
@@ -166,7 +166,7 @@ def _known_authorities(stored: Pem | None, now: datetime) -> tuple[list[_Pair], 
 
 
 def _signer(authorities: Sequence[_Pair], now: datetime) -> _Pair:
-    """The newest CA that every peer has had time to read; the oldest when none has been out that long."""
+    """The newest CA that every peer has had time to read, or the oldest if there is none."""
     published = [a for a in authorities if a.certificate.not_valid_before_utc <= now - CA_OVERLAP]
     return published[0] if published else authorities[-1]
 
@@ -177,7 +177,7 @@ def _due(certificate: x509.Certificate, now: datetime) -> bool:
 
 
 def _leaf_fault(stored: Pem, leaf: Leaf, signer: _Pair, now: datetime) -> str:
-    """Why the stored certificate will not do; empty if it will."""
+    """Why the stored certificate must be replaced; empty if it is good."""
     try:
         certificate = _first(stored).certificate
         certificate.verify_directly_issued_by(signer.certificate)
@@ -195,7 +195,7 @@ def _leaf_fault(stored: Pem, leaf: Leaf, signer: _Pair, now: datetime) -> str:
 def _issue_ca(now: datetime) -> _Pair:
     key = ec.generate_private_key(ec.SECP256R1())
     key_id = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    # A name of its own for each CA: peers that trust two must not confuse them.
+    # A unique name for each CA, so that peers that trust two do not confuse them.
     subject = _name(f"surgekit CA {key_id.digest.hex()[:8]}")
     certificate = (
         _builder(subject, subject, key, now, now + CA_VALIDITY)
@@ -210,7 +210,7 @@ def _issue_leaf(leaf: Leaf, signer: _Pair, now: datetime) -> _Pair:
     key = ec.generate_private_key(ec.SECP256R1())
     issuer = signer.certificate
     not_after = min(now + LEAF_VALIDITY, issuer.not_valid_after_utc)
-    # One purpose each: a stolen server key must not open /prioritize, nor a client key pose as server.
+    # One purpose each: a stolen server key must not open /prioritize, a client key must not pose as server.
     server = isinstance(leaf, Server)
     purpose = ExtendedKeyUsageOID.SERVER_AUTH if server else ExtendedKeyUsageOID.CLIENT_AUTH
     issuer_id = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
@@ -301,7 +301,7 @@ def _first(stored: Pem) -> _Pair:
 
 
 def _pairs(stored: Pem) -> list[_Pair]:
-    """Certificates with their keys. One without the other is what a cut-short write leaves: not used."""
+    """Certificates with their keys. One without the other is left by an interrupted write, and skipped."""
     try:
         certificates = x509.load_pem_x509_certificates(stored.certificates)
         keys = [load_pem_private_key(text, password=None) for text in _PEM_KEY.findall(stored.keys)]

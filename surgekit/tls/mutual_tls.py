@@ -1,4 +1,4 @@
-"""Asking one of our own servers, which wants a client certificate signed by its CA."""
+"""Call one of our own servers with the client certificate that it asks for."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ def request(
     client: str,
     method: str = "GET",
     body: bytes | None = None,
+    *,
     through: socket.socket | None = None,
 ) -> tuple[int, bytes]:
-    """(status, body). `certificates` holds ca.crt and the client's <client>.crt and <client>.key.
+    """Return (status, body). `certificates` holds ca.crt, <client>.crt and <client>.key.
 
-    `through` leads to the server already (a port-forward); its certificate must still have the URL's name.
+    `through` is a socket already connected to the server (a port-forward). The server's certificate must
+    still carry the URL's host name.
     """
     context = ssl.create_default_context(cafile=str(certificates / "ca.crt"))
     context.load_cert_chain(certificates / f"{client}.crt", certificates / f"{client}.key")

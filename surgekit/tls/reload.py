@@ -1,12 +1,12 @@
 """A server-side TLS context that follows its files: no restart, no dropped connection.
 
-OpenSSL asks the context's server-name callback in every handshake, whether or not the client sent
-a name; there the connection is moved to a context built from the files as they are now. Connections
-already open keep the one they began with.
+OpenSSL calls the context's server-name callback in every handshake, whether or not the client sent a name.
+The callback moves the connection to a context built from the current files. Open connections keep the
+context they began with.
 
-Resumed sessions are turned off. OpenSSL looks a session up before it asks the callback and does not
-check the client's certificate again, so a client of a CA that is no longer trusted could come back
-for as long as its ticket lives. The scheduler keeps its connection open, so nothing is lost.
+Session resumption is off. OpenSSL looks a session up before the callback and does not check the client's
+certificate again, so a client of a CA that is no longer trusted could return while its ticket lives. The
+scheduler keeps its connection open, so nothing is lost.
 """
 
 from __future__ import annotations
@@ -26,31 +26,32 @@ __all__ = ["ReloadingServerContext"]
 
 log = structlog.get_logger(__name__)
 
-# A file's identity: replaced in place, swapped by rename, or behind the symlink kubelet swaps.
+# A file's identity changes when it is rewritten, renamed over, or behind kubelet's swapped symlink.
 _Stamp = tuple[int, int, int] | None
 
 
 class ReloadingServerContext:
     """Give `context` to any server (asyncio or plain sockets). Safe to share between threads.
 
-    Client certificates are optional and checked when presented: kubelet's probes have none, so it is
-    the application that asks for one, per path (`getpeercert()` is None or a verified certificate).
+    Client certificates are optional and checked when presented. kubelet's probes have none, so the
+    application requires one per path (`getpeercert()` is None or a verified certificate).
     """
 
     def __init__(self, certificate: Path, key: Path, client_ca: Path) -> None:
-        """Raises CertificateError where the files cannot be used: only a later change may be faulty."""
+        """Raises CertificateError if the files are unusable now. Later faulty changes are logged and
+        skipped."""
         self._certificate, self._key, self._client_ca = certificate, key, client_ca
         self._lock = threading.Lock()
         self._stamps = self._stamps_now()
         self._current, self._not_after = self._build()
-        # The context handed out is only where a handshake starts, and a stale one must not be where
-        # it ends: it is never changed, and the callback replaces it every time.
+        # A handshake only starts with this context; the callback replaces it every time, so that no
+        # handshake ends with stale files.
         self.context, _ = self._build()
         self.context.sni_callback = self._choose
 
     @property
     def not_after(self) -> datetime:
-        """When the certificate now served expires; a metric of it is what tells of a stuck renewal."""
+        """When the served certificate expires. Its metric shows a stuck renewal."""
         return self._not_after
 
     def _choose(
@@ -59,7 +60,7 @@ class ReloadingServerContext:
         with self._lock:
             stamps = self._stamps_now()
             if stamps != self._stamps:
-                # Remembered even when the files turn out faulty: one attempt and one log line a change.
+                # Remembered even if the files are faulty: one attempt and one log line for each change.
                 self._stamps = stamps
                 self._reload()
             connection.context = self._current
@@ -102,5 +103,5 @@ def _stamp(path: Path) -> _Stamp:
 
 
 def _no_password() -> str:
-    """OpenSSL would otherwise ask on the terminal and stop the server there."""
+    """Without it OpenSSL would ask on the terminal and block the server."""
     raise ValueError("the key is encrypted, and no password is supported")

@@ -1,7 +1,7 @@
-"""Certificates kept in Kubernetes Secrets, in the shape cert-manager gives them.
+"""Store certificates in Kubernetes Secrets, in the shape that cert-manager gives them.
 
-So a Deployment mounts the same Secret whoever keeps it: `tls.crt`, `tls.key` and the `ca.crt` its
-peers present certificates of. The CA's key stays in a Secret that no pod mounts.
+A Deployment mounts the same Secret either way: `tls.crt`, `tls.key`, and `ca.crt` to verify its peers. The
+CA's key is in a Secret that no pod mounts.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ __all__ = ["ensure_secrets"]
 
 _SECRETS = Resource("v1", "secrets")
 _CERT_MANAGER = "cert-manager.io/certificate-name"
-# Two writers at once (the Job of an installation and the CronJob's run) settle within one repetition.
+# Two concurrent writers (an installation's Job and the CronJob) settle within one retry.
 _ATTEMPTS = 4
 
 
 def ensure_secrets(
     kube: Kube, namespace: str, ca_secret: str, wanted: Sequence[Leaf], now: datetime
 ) -> tuple[Change, ...]:
-    """Keep one Secret per leaf, named like it, signed by the CA kept in `ca_secret`.
+    """Keep one Secret per leaf, with the leaf's name, signed by the CA in `ca_secret`.
 
-    Writes name the version they replace, so that of two concurrent runs one starts over and finds
-    the other's CA rather than overwriting it.
+    Writes name the version they replace. Of two concurrent runs one starts over, and finds the other's CA
+    instead of overwriting it.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:
@@ -47,7 +47,7 @@ def _ensure_once(
     secrets = {name: _read(kube, namespace, name) for name in (ca_secret, *(leaf.name for leaf in wanted))}
     stored = {leaf.name: pem for leaf in wanted if (pem := _pem(secrets[leaf.name], "tls.crt", "tls.key"))}
     renewal = renew(_pem(secrets[ca_secret], "ca.crt", "ca.key"), stored, wanted, now)
-    # The CA first: cut short after it, the next run still finds the key its leaves need.
+    # The CA first: if the run is interrupted after it, the next run finds the key that its leaves need.
     ca = renewal.ca
     data = {"ca.crt": ca.certificates, "ca.key": ca.keys}
     _write(kube, namespace, ca_secret, secrets[ca_secret], kind="Opaque", data=data)

@@ -1,6 +1,6 @@
 """Record what the real kube-scheduler sends: `python -m tests.contract.record_kube_scheduler`.
 
-Writes tests/contract/kube-scheduler/<verb>-<form>.json, with the scheduler's version in `version.txt`.
+Writes tests/contract/kube-scheduler/prioritize-<form>.json, with the scheduler's version in `version.txt`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-
-import orjson
 
 from kwok.lab import Lab
 from kwok.pods import create_pods
@@ -23,20 +21,15 @@ class Recorder(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        verb = self.path.strip("/")
-        (HERE / f"{verb}-{self.form}.json").write_bytes(body)
-        args = orjson.loads(body)
-        answer: Any = []
-        if verb == "filter":
-            answer = {"Nodes": args.get("Nodes"), "NodeNames": args.get("NodeNames")}
-        content = orjson.dumps(answer)
+        (HERE / f"prioritize-{self.form}.json").write_bytes(body)
+        content = b"[]"
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
 
     def log_message(self, *_: Any) -> None:
-        """Quiet: the files say it all."""
+        """Log nothing: the written files are the result."""
 
 
 def main() -> None:
@@ -45,20 +38,20 @@ def main() -> None:
         lab.add_nodes(3)
         (HERE / "version.txt").write_text(lab.kube.get("/version")["gitVersion"] + "\n")
         for form, capable in (("names", True), ("nodes", False)):
+            file = HERE / f"prioritize-{form}.json"
+            file.unlink(missing_ok=True)
             handler = type("Handler", (Recorder,), {"form": form})
             server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
             threading.Thread(target=server.serve_forever, daemon=True).start()
             entry = {
                 "urlPrefix": f"http://127.0.0.1:{server.server_port}",
                 "prioritizeVerb": "prioritize",
-                "filterVerb": "filter",
                 "weight": 1,
                 "nodeCacheCapable": capable,
             }
             lab.start_scheduler({"extenders": [entry]})
             create_pods(lab.kube, "default", 1, "250m", "512Mi", prefix=form)
-            files = [HERE / f"{verb}-{form}.json" for verb in ("filter", "prioritize")]
-            lab.wait_for(lambda files=files: all(f.exists() for f in files), "recorded requests")  # type: ignore[misc]
+            lab.wait_for(file.exists, "the recorded request")
             lab.stop_scheduler()
             server.shutdown()
 

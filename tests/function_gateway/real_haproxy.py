@@ -67,7 +67,7 @@ class World:
     async def kill_haproxy(self) -> None:
         await asyncio.to_thread(self._processes.kill, "haproxy")
 
-    async def tell(
+    async def sync(
         self,
         sizes: dict[int, int],
         function: Function = WEB,
@@ -76,7 +76,7 @@ class World:
     ) -> None:
         """Tell HAProxy of one function's pods: number -> concurrency. The pods have room for more."""
         pods = [Pod(f"127.0.1.{number}", self._pod_port, size) for number, size in sizes.items()]
-        await asyncio.to_thread(self.balancer.tell, {**(others or {}), function: [*pods, *beside]})
+        await asyncio.to_thread(self.balancer.sync, {**(others or {}), function: [*pods, *beside]})
 
     def serve(self, number: int, room: int = 1000) -> ServedPod:
         """A pod that answers, `room` at once."""

@@ -1,4 +1,4 @@
-"""Slots, weights and commands: what HAProxy is told adds up to what the pods can take."""
+"""Slots, weights and commands: the commands add up to what the pods can take."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from function_gateway.backends import Pod, Server, difference, known, wanted, weights
+from function_gateway.backends import Pod, Server, desired, difference, read_back, weights
 from surgekit.haproxy.runtime import ServerState
 from surgekit.haproxy.slots import Slots
 
@@ -76,10 +76,10 @@ def test_weights_go_with_concurrency(concurrency: list[int]) -> None:
 
 @given(st.lists(PODS, max_size=8), st.integers(1, 8))
 def test_haproxy_serves_what_is_wanted(rounds: list[list[Pod]], count: int) -> None:
-    slots, told, haproxy = Slots(count), dict[int, Server](), FakeHaproxy(count)
+    slots, sent, haproxy = Slots(count), dict[int, Server](), FakeHaproxy(count)
     for pods in rounds:
-        now = wanted(slots, pods)
-        haproxy.obey(difference("b", told, now))
+        now = desired(slots, pods)
+        haproxy.obey(difference("b", sent, now))
         by_name = {pod.name: pod for pod in pods}
         serving = haproxy.serving()
         assert len(serving) == min(count, len(by_name))
@@ -88,20 +88,20 @@ def test_haproxy_serves_what_is_wanted(rounds: list[list[Pod]], count: int) -> N
         }
         shares = dict(zip(serving, weights([by_name[name].concurrency for name in serving]), strict=True))
         assert {name: weight for name, (weight, _) in serving.items()} == shares
-        assert difference("b", now, wanted(slots, pods)) == []  # told once is told
-        told = now
+        assert difference("b", now, desired(slots, pods)) == []  # nothing is sent twice
+        sent = now
 
 
 @given(PODS, PODS, st.integers(1, 8))
 def test_a_haproxy_that_runs_already_is_taken_over(before: list[Pod], after: list[Pod], count: int) -> None:
     """Pods keep their slots: what they are doing is counted there."""
     haproxy = FakeHaproxy(count)
-    first = wanted(Slots(count), before)
+    first = desired(Slots(count), before)
     haproxy.obey(difference("b", {}, first))
-    slots, told = known(count, haproxy.states())
-    now = wanted(slots, after)
-    haproxy.obey(difference("b", told, now))
-    fresh = wanted(Slots(count), after)
+    slots, sent = read_back(count, haproxy.states())
+    now = desired(slots, after)
+    haproxy.obey(difference("b", sent, now))
+    fresh = desired(Slots(count), after)
     assert len(haproxy.serving()) == len(now) == len(fresh)
     where = {(server.address, server.port): number for number, server in first.items()}
     for number, server in now.items():
@@ -111,18 +111,18 @@ def test_a_haproxy_that_runs_already_is_taken_over(before: list[Pod], after: lis
 
 def test_a_resize_is_two_commands() -> None:
     slots = Slots(4)
-    told = wanted(slots, [Pod("10.0.0.1", 80, 2), Pod("10.0.0.2", 80, 4)])
-    now = wanted(slots, [Pod("10.0.0.1", 80, 8), Pod("10.0.0.2", 80, 4)])
-    assert difference("f3", told, now) == ["set maxconn server f3/s0 8", "set server f3/s0 weight 8"]
+    sent = desired(slots, [Pod("10.0.0.1", 80, 2), Pod("10.0.0.2", 80, 4)])
+    now = desired(slots, [Pod("10.0.0.1", 80, 8), Pod("10.0.0.2", 80, 4)])
+    assert difference("f3", sent, now) == ["set maxconn server f3/s0 8", "set server f3/s0 weight 8"]
 
 
 def test_a_pod_that_leaves_finishes_and_gets_its_slot_back() -> None:
     slots = Slots(4)
     first, second = Pod("10.0.0.1", 80, 2), Pod("10.0.0.2", 80, 4)
-    both = wanted(slots, [first, second])
-    alone = wanted(slots, [second])
+    both = desired(slots, [first, second])
+    alone = desired(slots, [second])
     assert difference("f3", both, alone) == ["set server f3/s0 weight 0"]
-    again = wanted(slots, [first, second])
+    again = desired(slots, [first, second])
     assert difference("f3", alone, again) == [
         "set server f3/s0 addr 10.0.0.1 port 80",
         "set maxconn server f3/s0 2",
@@ -133,8 +133,8 @@ def test_a_pod_that_leaves_finishes_and_gets_its_slot_back() -> None:
 
 def test_a_slot_that_changes_hands_at_once_is_closed_in_between() -> None:
     slots = Slots(1)
-    told = wanted(slots, [Pod("10.0.0.1", 80, 2)])
-    assert difference("f0", told, wanted(slots, [Pod("10.0.0.2", 80, 2)])) == [
+    sent = desired(slots, [Pod("10.0.0.1", 80, 2)])
+    assert difference("f0", sent, desired(slots, [Pod("10.0.0.2", 80, 2)])) == [
         "set server f0/s0 weight 0",
         "set server f0/s0 addr 10.0.0.2 port 80",
         "set maxconn server f0/s0 2",

@@ -75,7 +75,7 @@ def test_requests_are_shared_in_proportion_to_capacity(clients: int) -> None:
         async with world() as here:
             sizes = {1: 4, 2: 8, 3: 16}
             pods = {number: here.serve(number) for number in sizes}
-            await here.tell(sizes)
+            await here.sync(sizes)
             here.target().set_clients(clients)
             await here.until_answered(1500)
             await here.until_idle()
@@ -95,14 +95,14 @@ def test_resizes_under_load_fail_no_request_and_pass_no_limit() -> None:
         async with world() as here:
             draw, sizes = random.Random(1), {1: 2, 2: 4, 3: 8, 4: 1}
             pods = {number: here.serve(number) for number in sizes}
-            await here.tell(sizes)
+            await here.sync(sizes)
             here.target().set_clients(30)
             for _ in range(50):
                 await here.until_answered(40)
                 before, sizes = sizes, {number: draw.choice([1, 2, 4, 8, 300]) for number in sizes}
                 for pod in pods.values():
                     pod.most_at_once = 0
-                await here.tell(sizes)
+                await here.sync(sizes)
                 await here.until(
                     lambda: all(here.in_flight(pods[n]) <= sizes[n] for n in sizes),  # noqa: B023
                     "what a shrunk pod had before is done",
@@ -124,11 +124,11 @@ def test_a_grown_pod_takes_from_the_queue_at_once() -> None:
     async def test() -> None:
         async with world(service_s=30.0, timeout_s=60.0) as here:
             pod = here.serve(1)
-            await here.tell({1: 2})
+            await here.sync({1: 2})
             here.target().set_clients(6)
             await here.until(lambda: here.in_flight(pod) == 2, "a full pod")
             await here.until(lambda: metrics(here)[of_web("surgekit_function_queued")] == 4, "a queue")
-            await here.tell({1: 5})
+            await here.sync({1: 5})
             await here.until(lambda: here.in_flight(pod) == 5, "a full pod")
             assert pod.answered == 0, "before any has ended"
             assert metrics(here)[of_web("surgekit_function_queued")] == 1
@@ -146,7 +146,7 @@ def test_pods_that_come_and_go_fail_no_request() -> None:
             here.target().set_clients(20)
             for _ in range(60):
                 sizes = dict.fromkeys(draw.sample(sorted(pods), draw.randint(1, 6)), 3)
-                await here.tell(sizes)
+                await here.sync(sizes)
                 await here.until_answered(15)
             await here.until_idle()
             assert set(here.target().statuses) == {200}
@@ -163,7 +163,7 @@ def test_a_pod_that_refuses_connections_costs_no_request() -> None:
                 here.serve(number)
             (closed,) = free_ports(1)
             others = [Pod("127.0.1.3", closed, 4)]
-            await here.tell({1: 4, 2: 4}, beside=others)
+            await here.sync({1: 4, 2: 4}, beside=others)
             here.target().set_clients(6)
             await here.until_answered(300)
             await here.until_idle()
@@ -178,7 +178,7 @@ def test_a_new_haproxy_holds_requests_until_it_was_told() -> None:
     async def test() -> None:
         async with world() as here:
             pods = [here.serve(number) for number in (1, 2)]
-            await here.tell({1: 4, 2: 4})
+            await here.sync({1: 4, 2: 4})
             here.target().set_clients(12)
             await here.until_answered(100)
             await here.kill_haproxy()
@@ -187,13 +187,13 @@ def test_a_new_haproxy_holds_requests_until_it_was_told() -> None:
             assert set(here.target().statuses) == {200, 0}
             assert here.target().statuses[0] <= 12
             await here.start_haproxy()
-            assert await asyncio.to_thread(here.balancer.is_new)
+            assert await asyncio.to_thread(here.balancer.is_restarted)
             waiting = asyncio.create_task(ask(here))
             await here.until(lambda: here.haproxy.info()["CurrConns"] == "1", "a request that waits")
             assert not waiting.done()
-            await here.tell({1: 4, 2: 4})
+            await here.sync({1: 4, 2: 4})
             assert (await waiting)[0] == 200
-            assert not await asyncio.to_thread(here.balancer.is_new)
+            assert not await asyncio.to_thread(here.balancer.is_restarted)
             here.target().set_clients(12)
             await here.until_answered(200)
             await here.until_idle()
@@ -209,12 +209,12 @@ def test_a_new_balancer_takes_over_what_haproxy_knows() -> None:
         async with world() as here:
             sizes = {1: 2, 2: 4, 3: 6}
             pods = {number: here.serve(number) for number in sizes}
-            await here.tell(sizes)
+            await here.sync(sizes)
             here.target().set_clients(20)
             for changed in ({1: 2, 2: 4, 3: 6}, {3: 6, 2: 4}, {1: 2, 3: 6}, {2: 4, 1: 2, 3: 6}):
                 await here.until_answered(100)
                 here.balancer = Balancer(here.settings, here.haproxy)
-                await here.tell(changed)
+                await here.sync(changed)
             await here.until_answered(100)
             await here.until_idle()
             assert set(here.target().statuses) == {200}
@@ -227,7 +227,7 @@ def test_who_waits_too_long_gets_503_and_is_counted() -> None:
     async def test() -> None:
         async with world(service_s=3.0, timeout_s=0.4) as here:
             pod = here.serve(1)
-            await here.tell({1: 1})
+            await here.sync({1: 1})
             here.target().replay([0.0, 0.01, 0.01, 0.01])
             target = here.target()
             await here.until(lambda: sum(target.statuses.values()) == 4, "all ended")
@@ -245,12 +245,12 @@ def test_who_waits_too_long_gets_503_and_is_counted() -> None:
 def test_a_request_waits_for_a_pod_and_counts_as_queued() -> None:
     async def test() -> None:
         async with world() as here:
-            await here.tell({})
+            await here.sync({})
             waiting = asyncio.create_task(ask(here, "Web.Shop.svc.cluster.local:8000"))
             await here.until(lambda: metrics(here)[of_web("surgekit_function_queued")] == 1, "it waits")
             assert metrics(here)[of_web("surgekit_function_in_flight")] == 0
             here.serve(1)
-            await here.tell({1: 1})
+            await here.sync({1: 1})
             assert await waiting == (200, "pod-1")
 
     run(test)
@@ -260,13 +260,13 @@ def test_who_is_queued_when_the_last_pod_leaves_waits_for_the_next() -> None:
     async def test() -> None:
         async with world(service_s=0.5) as here:
             pods = [here.serve(number) for number in (1, 2)]
-            await here.tell({1: 1})
+            await here.sync({1: 1})
             here.target().replay([0.0] * 4)
             await here.until(lambda: here.in_flight(pods[0]) == 1, "a full pod")
             await here.until(lambda: metrics(here)[of_web("surgekit_function_queued")] == 3, "a queue")
-            await here.tell({})
+            await here.sync({})
             await here.until(lambda: pods[0].answered == 1, "it finishes what it has")
-            await here.tell({2: 3})
+            await here.sync({2: 3})
             await here.until(lambda: here.target().in_flight == 0, "all answered")
             assert here.target().statuses == {200: 4}
             assert (pods[0].answered, pods[1].answered) == (1, 3)
@@ -281,11 +281,11 @@ def test_functions_come_and_go_and_backends_change_hands() -> None:
                 here.serve(number)
             for round_ in range(8):  # of 4 backends
                 function = Function("shop", f"f{round_}")
-                await here.tell({1 + round_ % 2: 2}, function)
+                await here.sync({1 + round_ % 2: 2}, function)
                 assert await ask(here, function.host) == (200, f"pod-{1 + round_ % 2}")
                 assert (await ask(here, f"f{round_ - 1}.shop"))[0] == 404
             many: dict[Function, Sequence[Pod]] = {Function("shop", f"g{i}"): [] for i in range(5)}
-            await here.tell({1: 2}, others=many)
+            await here.sync({1: 2}, others=many)
             assert len(here.balancer.without_backend) == 2
             assert metrics(here)['surgekit_balancer_functions_without_backend{namespace="shop"}'] == 2
 
@@ -297,7 +297,7 @@ def test_pods_past_the_slots_are_told() -> None:
         async with world() as here:
             for number in range(1, 9):
                 here.serve(number)
-            await here.tell(dict.fromkeys(range(1, 9), 2))
+            await here.sync(dict.fromkeys(range(1, 9), 2))
             found = metrics(here)
             assert found[of_web("surgekit_function_pods")] == 6
             assert found[of_web("surgekit_function_capacity")] == 12
@@ -309,14 +309,14 @@ def test_pods_past_the_slots_are_told() -> None:
 def test_without_haproxy_nothing_is_told_of_functions() -> None:
     async def test() -> None:
         async with world() as here:
-            await here.tell({})
+            await here.sync({})
             assert metrics(here)["surgekit_balancer_haproxy_up"] == 1
             await here.kill_haproxy()
             found = metrics(here)
             assert found["surgekit_balancer_haproxy_up"] == 0
             assert not [name for name in found if name.startswith("surgekit_function")]
             with pytest.raises(OSError, match=r"refused|No such file"):
-                await here.tell({})
+                await here.sync({})
 
     run(test)
 
@@ -324,8 +324,8 @@ def test_without_haproxy_nothing_is_told_of_functions() -> None:
 def test_who_is_not_a_function_is_not_found() -> None:
     async def test() -> None:
         async with world() as here:
-            await here.tell({})
-            for host in ("nobody.shop", "told", "f0", WEB.name):
+            await here.sync({})
+            for host in ("nobody.shop", "synced", "f0", WEB.name):
                 assert (await ask(here, host))[0] == 404
 
     run(test)
@@ -339,9 +339,9 @@ def test_a_namespace_takes_neither_all_backends_nor_all_connections() -> None:
         async with world(timeout_s=60.0, connections_per_namespace=20) as here:
             greedy = [Function("greedy", f"f{number}") for number in range(10)]
             here.serve(1)
-            await here.tell({}, greedy[0], others=dict.fromkeys(greedy[1:], ()))
+            await here.sync({}, greedy[0], others=dict.fromkeys(greedy[1:], ()))
             assert len(here.balancer.served) == 4, "while nobody else wants them"
-            await here.tell({1: 50}, others=dict.fromkeys(greedy, ()))
+            await here.sync({1: 50}, others=dict.fromkeys(greedy, ()))
             namespaces = [function.namespace for function in here.balancer.served]
             assert sorted(namespaces) == ["greedy", "greedy", "greedy", "shop"]
             assert "its share is 3" in next(iter(here.balancer.without_backend.values()))
@@ -364,7 +364,7 @@ def test_one_client_address_has_its_share_of_connections() -> None:
     async def test() -> None:
         async with world(connections_per_client=30) as here:
             here.serve(1)
-            await here.tell({1: 50})
+            await here.sync({1: 50})
             port = int(here.settings.listen.rpartition(":")[2])
             with ExitStack() as stack:
                 for _ in range(600):  # more than there is room for at all

@@ -155,17 +155,17 @@ def test_the_extender_as_shipped_follows_its_certificates(installed: Lab, tmp_pa
             closing(connect(port, server, None)) as stranger,
             closing(connect(port, server, scheduler)) as before,
         ):
-            assert (answers_ready(health_port, "/metrics"), get(stranger, "/latencies")) == (True, 403)
+            assert (answers_ready(health_port, "/metrics"), get(stranger, "/explain?pod=a/b")) == (True, 403)
             assert refused_body(before) == 400
             lose_the_ca(installed)
             keep_certificates(installed)
             mount(installed, "surgekit-extender-tls", server)
             with pytest.raises(OSError), closing(connect(port, server, scheduler)) as leaked:  # noqa: PT011, PT012  # refused in the handshake (TLS 1.2) or at the first read (1.3)
-                if get(leaked, "/latencies") == 200:
+                if get(leaked, "/explain?pod=a/b") == 404:
                     pytest.fail("a certificate of the CA that was removed still opens a connection")
             mount(installed, "surgekit-scheduler-client-tls", scheduler)
             with closing(connect(port, server, scheduler)) as after_rotation:
-                assert get(after_rotation, "/latencies") == 200
+                assert get(after_rotation, "/explain?pod=a/b") == 404, "let in: no decision about such a pod"
             assert refused_body(before) == 400, "an open connection goes on"
     finally:
         installed.stop("extender-as-shipped")

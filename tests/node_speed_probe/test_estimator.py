@@ -111,6 +111,16 @@ def test_resizes_need_no_prior() -> None:
     assert 0.4 < (recent_mean_s(samples, SETTINGS, 53.0) or 0.0) < 1.2
 
 
+@pytest.mark.parametrize("half_lives", [100, 900, 990, 1000, 1020, 1060, 1074, 1100])
+def test_samples_of_days_ago_leave_the_prior(half_lives: int) -> None:
+    """2^-1074 is the smallest number there is: a mean with such a weight would be 0."""
+    now_s = half_lives * SETTINGS.half_life_s
+    found = estimate_tau([Sample(-1.0, 0.0, 1e-3)], (), PEERS, SETTINGS, now_s)
+    assert found.value_s == pytest.approx(PEERS.tau_s)
+    assert found.reason is Reason.STALE
+    assert recent_mean_s([Sample(-1.0, 0.0, 1e-3)], SETTINGS, now_s) in (None, pytest.approx(1e-3))
+
+
 SAMPLES = st.lists(
     st.builds(
         Sample,

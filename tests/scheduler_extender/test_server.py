@@ -16,6 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from experiments.extender import LATENCY
+from experiments.histogram import read_buckets
 from scheduler_extender import fast_lane
 from scheduler_extender.server import Application
 from surgekit.process.connections import Limits
@@ -117,13 +119,13 @@ def test_requests_written_at_once_are_answered_in_order(serve: Any) -> None:
     body = request(pod(), NAMES)
     head = b"POST /prioritize HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body)
     with socket.create_connection(("127.0.0.1", served.port), timeout=5) as connection:
-        last = b"GET /latencies HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        last = b"GET /explain?pod=shop/web-1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
         connection.sendall((head + body) * 3 + last)
         answer = b""
         while chunk := connection.recv(65536):
             answer += chunk
     assert answer.count(b'"Score":10') == 3
-    assert len(orjson.loads(answer.rpartition(b"\r\n\r\n")[2])) == 3
+    assert orjson.loads(answer.rpartition(b"\r\n\r\n")[2])["pod"]["name"] == "web-1"
 
 
 def test_chunked_bodies_and_closing_connections(serve: Any) -> None:
@@ -204,16 +206,6 @@ def test_stale_inputs_mean_neutral_scores_and_not_ready(serve: Any) -> None:
     assert "no word of pods" in served.ask("GET", "/explain?pod=shop/web-1")[1]["reason"]
 
 
-def test_filter_refuses_no_node_in_either_form(serve: Any) -> None:
-    served = serve()
-    status, answer = served.ask("POST", "/filter", request(pod(), NAMES))
-    assert (status, answer["NodeNames"], answer["Error"]) == (200, NAMES, "")
-    items = {"items": [{"metadata": {"name": n}} for n in NAMES]}
-    answer = served.ask("POST", "/filter", orjson.dumps({"Pod": pod(), "Nodes": items}))[1]
-    assert answer["Nodes"] == items
-    assert served.ask("POST", "/filter", b"{}")[0] == 400
-
-
 json_values = st.recursive(
     st.none()
     | st.booleans()
@@ -266,7 +258,6 @@ def test_any_body_at_all_is_answered_or_refused(body: bytes) -> None:
 FUZZED = Application(builders.extender(max_input_age_s=3600.0))
 
 
-@pytest.mark.parametrize("path", ["/prioritize", "/filter"])
 @pytest.mark.parametrize("headers", [{}, {"Expect": "100-continue"}])
 @pytest.mark.parametrize(
     "body",
@@ -280,12 +271,12 @@ FUZZED = Application(builders.extender(max_input_age_s=3600.0))
     ],
 )
 def test_deep_json_and_text_that_is_no_utf_8_are_refused_and_the_connection_stays(
-    serve: Any, path: str, headers: dict[str, str], body: bytes
+    serve: Any, headers: dict[str, str], body: bytes
 ) -> None:
     served = serve()
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
     for asked, status in ((body, 400), (request(pod(), NAMES), 200)):
-        connection.request("POST", path, asked, headers)
+        connection.request("POST", "/prioritize", asked, headers)
         answer = connection.getresponse()
         answer.read()
         assert answer.status == status
@@ -366,3 +357,22 @@ def test_a_scheduler_that_drips_is_late(serve: Any, monkeypatch: pytest.MonkeyPa
         assert time.monotonic() < deadline_s
     text = served.ask("GET", "/metrics")[1]
     assert 'surgekit_server_connections_ended_total{port="requests",reason="late"} 1.0' in text
+
+
+def test_replicas_on_other_hosts_start_with_other_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host's name (in a cluster the pod's) orders equal nodes, so replicas do not herd."""
+    names, first = [f"node-{i:03d}" for i in range(40)], set()
+    for replica in ("extender-a", "extender-b", "extender-c", "extender-d"):
+        monkeypatch.setattr("platform.node", lambda replica=replica: replica)
+        first.add(orjson.loads(builders.extender(40).prioritize(request(pod(), names)))[0]["Host"])
+    assert len(first) > 1
+
+
+def test_the_latency_histogram_counts_every_answer(serve: Any) -> None:
+    """`surgekit bench extender` reads its latencies from there."""
+    served = serve()
+    for number in range(3):
+        served.ask("POST", "/prioritize", request(pod(uid=str(number)), NAMES))
+    text = served.ask("GET", "/metrics")[1]
+    assert "surgekit_extender_prioritize_seconds_count 3.0" in text
+    assert read_buckets(text, LATENCY)[float("inf")] == 3

@@ -15,6 +15,7 @@ from experiments.combofunc.arms import (
     RANDOM_FIT,
     STOCK,
     Choice,
+    Setup,
     candidates,
     scaler,
 )
@@ -127,14 +128,14 @@ def choice(arm: str) -> Choice | None:
 
 def no_planner(function: Function, in_place: bool, price_weight: float | None, keep_warm_s: float) -> Scaler:
     arm = AUTOPILOT if in_place else STOCK
-    return scaler(arm, function, 1, Choice(2), no_planner, price_weight, keep_warm_s)
+    return scaler(Setup(arm, 1, Choice(2), price_weight, keep_warm_s), function, no_planner)
 
 
 def simulated(arm: str) -> Outcome:
     workload = replace(Workload(), minutes=8)
 
     def of(name: str) -> Scaler:
-        return scaler(arm, FUNCTIONS[name], 2, choice(arm), no_planner, None, None)
+        return scaler(Setup(arm, 2, choice(arm)), FUNCTIONS[name], no_planner)
 
     return simulate(workload, 2, of)
 

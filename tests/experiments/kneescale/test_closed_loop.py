@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.kneescale.closed_loop import (
+    Function,
     Scaler,
     dynamic_clients,
     foreknowing,
@@ -31,10 +32,10 @@ def test_ours_is_ahead_of_every_other_way_on_the_mean(capacity: int, dynamic: bo
         ways |= {f"hpa{target}": (hpa(target / 100), 1) for target in (30, 60, 70, 90)}
         ways["openfaas"] = (openfaas(), 10)
         for way, (scaler, first) in ways.items():
-            outcome = run(scaler, clients, capacity, budget, seed, first=first)
+            outcome = run(scaler, clients, Function(capacity), budget, seed, first=first)
             assert outcome.used <= budget
             scores.setdefault(way, []).append(outcome.score)
-        bound = run(foreknowing(clients, budget, capacity), clients, capacity, budget, seed)
+        bound = run(foreknowing(clients, budget, capacity), clients, Function(capacity), budget, seed)
         assert scores["best"][-1] >= 0.85 * bound.score
     ours = np.mean(scores.pop("best"))
     assert {way for way, others in scores.items() if np.mean(others) >= ours} == set()

@@ -80,11 +80,11 @@ def test_an_identity_is_pid_and_start(short: Path) -> None:
 def test_commands_go_in_batches_that_fit_haproxys_buffer(short: Path) -> None:
     there = Socket(short, "\n", "\n", "\n")
     commands = [f"set server backend-{i}/s{i} addr 255.255.255.255 port 65535" for i in range(200)]
-    assert Runtime(there.path).tell(commands) == ["\n", "\n", "\n"]
+    assert Runtime(there.path).run(commands) == ["\n", "\n", "\n"]
     there.join()
     assert [command for line in there.asked for command in line.split(";")] == commands
     assert max(map(len, there.asked)) < 16_384
-    assert Runtime(there.path).tell([]) == []
+    assert Runtime(there.path).run([]) == []
 
 
 def test_nobody_there(short: Path) -> None:
@@ -113,4 +113,4 @@ def test_refusals() -> None:
 def test_a_command_that_is_more_than_plain_words_is_not_sent(command: str) -> None:
     nobody_listens = Runtime(Path("/nonexistent"))  # OSError, if it were sent
     with pytest.raises(InvalidCommand):
-        nobody_listens.tell(["set server f0/s0 weight 1", command])
+        nobody_listens.run(["set server f0/s0 weight 1", command])

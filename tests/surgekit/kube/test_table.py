@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from surgekit.kube.client import Kube
-from surgekit.kube.table import Seen, Table, Unreadable
+from surgekit.kube.table import ObjectTable, Seen, Table, Unreadable
 from tests.fake_api_server import FakeApiServer
 
 Json = dict[str, Any]
@@ -128,3 +129,21 @@ def test_thousands_of_them_are_told_by_a_few() -> None:
     assert len(table.unreadable._told) <= 1000
     time.sleep(0.2)
     assert len(kube.objects("events")) == 10
+
+
+@pytest.mark.parametrize(("key", "prefix"), [("uid", "uid-"), ("name", "")])
+def test_an_object_table_passes_changes_on_by_key(key: Literal["uid", "name"], prefix: str) -> None:
+    calls: list[tuple[Any, ...]] = []
+    table = ObjectTable(
+        Unreadable(FakeApiServer(), "numbers"),
+        lambda obj: int(obj["number"]),
+        on_list=lambda keys: calls.append(("list", set(keys))),
+        on_put=lambda key, number, arrival_s: calls.append(("put", key, number, arrival_s)),
+        on_drop=lambda key: calls.append(("drop", key)),
+        key=key,
+    )
+    table.replace([obj("a", 1), obj("b", "none")], 0.0)
+    table.apply("MODIFIED", obj("a", 2), 1.0)
+    table.apply("DELETED", obj("a", 2), 2.0)
+    a, b = f"{prefix}a", f"{prefix}b"
+    assert calls == [("list", {a, b}), ("put", a, 1, 0.0), ("put", a, 2, 1.0), ("drop", a)]
