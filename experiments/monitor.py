@@ -16,7 +16,7 @@ from hpa_replacement.observe.monitor import Asked, Reading, read
 from kwok import prometheus
 from kwok.errors import LabError
 from kwok.lab import Lab
-from surgekit.prometheus.client import Prometheus, Round
+from surgekit.prometheus.client import Prometheus, QueryBatch
 
 __all__ = ["run"]
 
@@ -61,12 +61,14 @@ def _pods(function: int, count: int) -> list[str]:
 
 
 def _whole(client: Prometheus, asked: list[Asked]) -> bool:
-    return all(isinstance(r, Reading) for r in read(Round(client, time.time()), asked, _SCRAPE_S).values())
+    return all(
+        isinstance(r, Reading) for r in read(QueryBatch(client, time.time()), asked, _SCRAPE_S).values()
+    )
 
 
 def _timed(client: Prometheus, asked: list[Asked]) -> tuple[float, float]:
     wall_s, cpu_s = time.perf_counter(), time.process_time()
-    found = read(Round(client, time.time()), asked, _SCRAPE_S)
+    found = read(QueryBatch(client, time.time()), asked, _SCRAPE_S)
     passed = time.perf_counter() - wall_s, time.process_time() - cpu_s
     if missing := [r for r in found.values() if isinstance(r, str)]:
         raise LabError(f"{len(missing)} functions were not read: {missing[0]}")

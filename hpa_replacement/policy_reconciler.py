@@ -36,7 +36,7 @@ from surgekit.kube.events import Events
 from surgekit.kube.scale import NotScalable, Scale, Scales
 from surgekit.kube.scale_target import ScaleTarget
 from surgekit.process.modes import Mode
-from surgekit.prometheus.client import Queries, Round
+from surgekit.prometheus.client import Queries, QueryBatch
 from surgekit.prometheus.query_lanes import Lanes
 
 __all__ = ["Rounds"]
@@ -116,14 +116,14 @@ class Rounds:
             (by_namespace[_namespace(obj)] if apart else together).append((obj, look))
         for namespace, of_one in by_namespace.items():
             self._lanes.begin(namespace, now_s, partial(self._finish_all, of_one, now_s, map))
-        self._finish_all(together, now_s, self._pool.map, Round(self._prometheus, now_s))
+        self._finish_all(together, now_s, self._pool.map, QueryBatch(self._prometheus, now_s))
 
     def _finish_all(
-        self, looked: Sequence[_Looked], now_s: float, each: Callable[..., Iterable[None]], round_: Round
+        self, looked: Sequence[_Looked], now_s: float, each: Callable[..., Iterable[None]], batch: QueryBatch
     ) -> None:
         """Ask Prometheus for these, then decide and write each."""
         questions = [asked(look) for _, look in looked if isinstance(look, Look) and not look.missing]
-        readings = read(round_, questions, self._settings.scrape_interval_s)
+        readings = read(batch, questions, self._settings.scrape_interval_s)
 
         def finish(of: _Looked) -> None:
             obj, look = of

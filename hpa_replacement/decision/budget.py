@@ -32,8 +32,8 @@ __all__ = [
     "share_of_load",
 ]
 
-# Kneedle values a replica relative to the range it searched, a budget values it in replicas. So when the budget
-# has replicas to spare, up to a quarter more than the knee is used; no more, since a budget is a limit.
+# Kneedle values a replica relative to the range it searched, a budget values it in replicas. So when the
+# budget has replicas to spare, up to a quarter more than the knee is used; no more: a budget is a limit.
 BEYOND_KNEE = 1.25
 # Absorbs rounding: intervals are not exactly samplingInterval long.
 _ROUNDING = 1e-6

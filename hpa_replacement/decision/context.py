@@ -36,7 +36,7 @@ class DecisionContext:
 
     @property
     def ceiling(self) -> int:
-        """The most replicas for the next interval: `high`, the exploration cap, and the rest of the budget."""
+        """The most replicas for the next interval: `high`, the exploration cap, the rest of the budget."""
         limits = [self.high]
         if self.policy.search.exploration_cap is not None:
             limits.append(self.policy.search.exploration_cap)

@@ -80,7 +80,7 @@ def _search_unknown_load(context: DecisionContext, load: float) -> Decision:
 
 
 def _knee(context: DecisionContext, load: float) -> int:
-    """The knee of this load. Beyond all known loads it is a guess, and at least the budget's average share."""
+    """The knee of this load. Beyond all known loads it is a guess, at least the budget's average share."""
     known, evidence = context.state.known, context.state.evidence
     knee = round(knee_for(load, known, evidence))
     if not is_known(load, known, evidence):

@@ -187,7 +187,7 @@ def is_confirmed(load: float, known: Sequence[KnownKnee], points: tuple[Point, .
 
 
 def knee_for(load: float, known: Sequence[KnownKnee], points: tuple[Point, ...]) -> float:
-    """Interpolate between known loads; below the lowest and above the highest go in proportion to the load."""
+    """Interpolate between known loads; outside them replicas are in proportion to the load."""
     pairs = sorted((_load(k, points), float(k.replicas)) for k in known)
     highest, most = pairs[-1]
     if load > highest > 0:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from string import Template
 
 from hpa_replacement.observe.presets import CPU, PRESETS
-from surgekit.prometheus.client import Labels, QueryFailed, Round, duration
+from surgekit.prometheus.client import Labels, QueryBatch, QueryFailed, duration
 
 __all__ = ["Asked", "Reading", "read"]
 
@@ -48,9 +48,9 @@ class _Unanswered(Exception):
     """Why there is no number; for one function."""
 
 
-def read(round_: Round, asked: Iterable[Asked], scrape_interval_s: float) -> dict[str, Reading | str]:
-    """For each policy what was measured in the interval up to the round's moment, or why it was not."""
-    answers = _Answers(round_)
+def read(batch: QueryBatch, asked: Iterable[Asked], scrape_interval_s: float) -> dict[str, Reading | str]:
+    """For each policy what was measured in the interval up to the batch's moment, or why it was not."""
+    answers = _Answers(batch)
     found: dict[str, Reading | str] = {}
     for one in asked:
         try:
@@ -63,18 +63,18 @@ def read(round_: Round, asked: Iterable[Asked], scrape_interval_s: float) -> dic
 class _Answers:
     """What was asked of Prometheus, for the window of each."""
 
-    def __init__(self, round_: Round) -> None:
-        self._round = round_
+    def __init__(self, batch: QueryBatch) -> None:
+        self._batch = batch
         self._cores: dict[float, Mapping[str, Mapping[str, float]]] = {}
 
     def series(self, query: str, window_s: float) -> Mapping[Labels, float]:
-        return self._round.series(Template(query).safe_substitute(window=duration(window_s)))
+        return self._batch.series(Template(query).safe_substitute(window=duration(window_s)))
 
     def own(self, query: str, one: Asked) -> Mapping[Labels, float]:
         """A query of the policy's own."""
         filled = {"namespace": one.namespace, "function": one.function, "target": one.target}
         text = Template(query).safe_substitute(filled, window=duration(one.window_s))
-        return self._round.own(text, one.namespace)
+        return self._batch.own(text, one.namespace)
 
     def cores(self, namespace: str, window_s: float) -> Mapping[str, float]:
         """Cores used by each pod of a namespace."""

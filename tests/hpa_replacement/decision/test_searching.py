@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from experiments.kneescale.curve_families import farthest_above_chord
-from hpa_replacement.decision.searching import is_known, knee_for, learn
 from hpa_replacement.decision.model import KnownKnee
+from hpa_replacement.decision.searching import is_known, knee_for, learn
 from hpa_replacement.search import Ask, Point, SearchState, Variant, ask, observe, start
 
 

@@ -18,7 +18,7 @@ from kwok import prometheus
 from kwok.binaries import PROMETHEUS
 from kwok.errors import BinariesError, LabError
 from kwok.lab import Lab
-from surgekit.prometheus.client import Prometheus, Round
+from surgekit.prometheus.client import Prometheus, QueryBatch
 from surgekit.prometheus.promql import confined
 
 pytestmark = pytest.mark.lab
@@ -144,7 +144,7 @@ def asked(lab: Lab) -> Iterator[Any]:
     server = Prometheus(f"http://127.0.0.1:{process.port}", 10.0)
 
     def ask(*questions: Asked, at_s: float | None = None) -> dict[str, Reading | str]:
-        return read(Round(server, at_s or time.time()), questions, SCRAPE_S)
+        return read(QueryBatch(server, at_s or time.time()), questions, SCRAPE_S)
 
     ask.url = f"http://127.0.0.1:{process.port}"  # type: ignore[attr-defined]  # for what no question asks
 
