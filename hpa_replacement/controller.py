@@ -11,7 +11,7 @@ import structlog
 from hpa_replacement.knative.loop import PodAutoscalerLoop
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.observe.sources import ClusterSource
-from hpa_replacement.policy_reconciler import Rounds
+from hpa_replacement.policy_reconciler import PolicyReconciler
 from hpa_replacement.settings import Settings
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.lease import Lease
@@ -70,17 +70,17 @@ class Controller:
         return self._lease.held and not self.not_ready(time.monotonic())
 
     def _run(self) -> None:
-        rounds: Rounds | None = None
+        reconciler: PolicyReconciler | None = None
         sleep_s = 0.0
         while not self._stopping.wait(sleep_s):
             self._last_round_s = time.monotonic()
             sleep_s = 0.1
             if not self._leads():
-                if rounds:
-                    rounds.stop()
-                rounds = None  # another replica may decide: the next term starts afresh
+                if reconciler:
+                    reconciler.stop()
+                reconciler = None  # another replica may decide: the next term starts afresh
                 continue
-            rounds = rounds or Rounds(
+            reconciler = reconciler or PolicyReconciler(
                 self.settings,
                 self._kube,
                 self._source,
@@ -89,7 +89,7 @@ class Controller:
                 lambda: self._lease.held,
             )
             try:
-                sleep_s = min(rounds.round(time.time()), 1.0)
+                sleep_s = min(reconciler.reconcile_due(time.time()), 1.0)
             except (ApiError, KubeUnreachable) as error:
                 log.warning("controller pauses", error=str(error))
                 sleep_s = _PAUSE_S
@@ -97,8 +97,8 @@ class Controller:
                 self.metrics.failures.labels("round").inc()
                 log.exception("round failed")
                 sleep_s = _PAUSE_S
-        if rounds:
-            rounds.stop()
+        if reconciler:
+            reconciler.stop()
 
 
 def run(settings: Settings, kubeconfig: Path | None = None) -> None:

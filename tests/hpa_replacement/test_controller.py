@@ -45,18 +45,18 @@ class FakeSource:
         return {"pods": self.age_s}
 
 
-class FakeRounds:
-    terms: list[FakeRounds]
+class FakeReconciler:
+    terms: list[FakeReconciler]
     fault: Exception | None = None
 
     def __init__(self, *_: Any) -> None:
         self.count, self.stopped = 0, False
-        FakeRounds.terms.append(self)
+        FakeReconciler.terms.append(self)
 
-    def round(self, now_s: float) -> float:
+    def reconcile_due(self, now_s: float) -> float:
         self.count += 1
-        if FakeRounds.fault:
-            raise FakeRounds.fault
+        if FakeReconciler.fault:
+            raise FakeReconciler.fault
         return 0.01
 
     def stop(self) -> None:
@@ -67,9 +67,9 @@ class FakeRounds:
 def controller(monkeypatch: pytest.MonkeyPatch) -> Iterator[Controller]:
     monkeypatch.setattr(module, "Lease", FakeLease)
     monkeypatch.setattr(module, "ClusterSource", FakeSource)
-    monkeypatch.setattr(module, "Rounds", FakeRounds)
+    monkeypatch.setattr(module, "PolicyReconciler", FakeReconciler)
     monkeypatch.setattr(module, "_PAUSE_S", 0.01)
-    FakeRounds.terms, FakeRounds.fault = [], None
+    FakeReconciler.terms, FakeReconciler.fault = [], None
     controller = Controller(Settings(), cast(Kube, None), cast(Queries, None))
     controller.start()
     yield controller
@@ -83,38 +83,38 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def rounds_go_on() -> None:
-    before = FakeRounds.terms[-1].count
-    until(lambda: FakeRounds.terms[-1].count > before + 1)
+def reconciling_goes_on() -> None:
+    before = FakeReconciler.terms[-1].count
+    until(lambda: FakeReconciler.terms[-1].count > before + 1)
 
 
 def test_each_term_as_leader_starts_afresh(controller: Controller) -> None:
-    until(lambda: bool(FakeRounds.terms))
+    until(lambda: bool(FakeReconciler.terms))
     lease = cast(FakeLease, controller._lease)
     lease.held = False
-    until(lambda: FakeRounds.terms[0].stopped)
+    until(lambda: FakeReconciler.terms[0].stopped)
     lease.held = True
-    until(lambda: len(FakeRounds.terms) == 2)
-    rounds_go_on()
+    until(lambda: len(FakeReconciler.terms) == 2)
+    reconciling_goes_on()
     leader = controller.metrics.registry.get_sample_value
     assert leader("surgekit_kneescale_leader") == 1.0
 
 
 def test_without_word_from_the_api_server_nothing_is_decided(controller: Controller) -> None:
-    until(lambda: bool(FakeRounds.terms))
+    until(lambda: bool(FakeReconciler.terms))
     cast(FakeSource, controller._source).age_s = 61.0
-    until(lambda: FakeRounds.terms[0].stopped)
+    until(lambda: FakeReconciler.terms[0].stopped)
     assert controller.not_ready(time.monotonic()) == "no word of pods for 61 s"
     assert controller.alive(time.monotonic()), "it is the API server's fault, not ours"
 
 
 @pytest.mark.parametrize("fault", [KubeUnreachable("gone"), ValueError("ours")])
 def test_a_fault_in_a_round_is_not_the_end(controller: Controller, fault: Exception) -> None:
-    until(lambda: bool(FakeRounds.terms))
-    FakeRounds.fault = fault
-    rounds_go_on()
-    FakeRounds.fault = None
-    rounds_go_on()
+    until(lambda: bool(FakeReconciler.terms))
+    FakeReconciler.fault = fault
+    reconciling_goes_on()
+    FakeReconciler.fault = None
+    reconciling_goes_on()
     assert controller.alive(time.monotonic())
     counted = controller.metrics.registry.get_sample_value(
         "surgekit_kneescale_failures_total", {"what": "round"}
@@ -127,7 +127,7 @@ def test_one_whose_last_round_is_long_ago_is_not_alive(controller: Controller) -
 
 
 def test_when_told_to_stop_it_stops(controller: Controller) -> None:
-    until(lambda: bool(FakeRounds.terms))
+    until(lambda: bool(FakeReconciler.terms))
     controller.stop()
     assert not controller.alive(time.monotonic())
-    assert FakeRounds.terms[-1].stopped
+    assert FakeReconciler.terms[-1].stopped
