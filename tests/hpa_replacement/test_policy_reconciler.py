@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+import structlog.testing
 
 from hpa_replacement.adapter.table import read_policy
 from hpa_replacement.adapter.values import Limits, withheld
@@ -254,8 +255,45 @@ def test_a_status_somebody_else_wrote_is_forgotten() -> None:
     policy = kneepolicy()
     policy["status"] = {"knownKnees": [{"replicas": "all"}], "scaling": {"asked": 1e9}, "search": {"x": 1}}
     world.add(policy)
-    world.go(world.reconciler(), 15)
+    reconciler = world.reconciler()
+    with structlog.testing.capture_logs() as logs:
+        world.go(reconciler, 1)
+    assert [(line["event"], line["policy"]) for line in logs if line["log_level"] == "warning"] == [
+        ("unreadable status ignored, starting anew", "shop/web")
+    ]
+    assert world.condition()[1] == "Searching", "decided on an empty state at once"
+    assert "knownKnees" not in world.status() or world.status()["knownKnees"] == []
+    world.go(reconciler, 14)
     assert at_the_knee(world)
+
+
+@pytest.mark.parametrize(
+    ("clients", "counts"),
+    [
+        (1, True),  # latency 1 s: 28 s after the wait are left for a window of 24 s
+        (20, False),  # latency 20 s: requests of before still run when the interval ends
+    ],
+)
+def test_a_sample_counts_only_after_twice_the_latency(
+    monkeypatch: pytest.MonkeyPatch, clients: int, counts: bool
+) -> None:
+    """Requests queued in the pods there were before are served by these, not by the new ones."""
+    world = World(web=2)
+    world.clients = clients
+    world.add(kneepolicy())
+    reconciler = world.reconciler()
+    world.go(reconciler)  # measures the latency and begins a search
+    asked, search = world.status()["targetReplicas"], world.status()["search"]
+    taken = len(search["points"]) + len(search["evidence"])
+    replicas = world.source.replicas
+    # All pods have been Ready for exactly one interval.
+    monkeypatch.setattr(world.source, "replicas", lambda *target: (replicas(*target)[0], world.now_s - 30.0))
+    world.go(reconciler)
+    search = world.status().get("search", {"points": [], "evidence": []})
+    message = world.condition()[2]
+    assert world.replicas["web"] == asked or counts
+    assert ("window not clean" in message) is not counts, message
+    assert (len(search["points"]) + len(search["evidence"]) == taken) is not counts
 
 
 @pytest.mark.parametrize(
