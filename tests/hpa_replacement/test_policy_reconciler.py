@@ -271,7 +271,7 @@ def test_a_status_somebody_else_wrote_is_forgotten() -> None:
     ("clients", "counts"),
     [
         (1, True),  # latency 1 s: 28 s after the wait are left for a window of 24 s
-        (20, False),  # latency 20 s: requests of before still run when the interval ends
+        (17, False),  # latency 9 s: 12 s are left, and the shortest window is 18 s
     ],
 )
 def test_a_sample_counts_only_after_twice_the_latency(
