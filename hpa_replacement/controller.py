@@ -8,10 +8,11 @@ from pathlib import Path
 
 import structlog
 
+from hpa_replacement import kneepolicy
 from hpa_replacement.knative.loop import PodAutoscalerLoop
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.observe.sources import ClusterSource
-from hpa_replacement.policy_reconciler import PolicyReconciler
+from hpa_replacement.policy_reconciler import PolicyReconciler, ReadPolicy
 from hpa_replacement.settings import Settings
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.lease import Lease
@@ -31,8 +32,15 @@ _STUCK_S = 120.0
 class Controller:
     """Everything of one replica."""
 
-    def __init__(self, settings: Settings, kube: Kube, prometheus: Queries) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        kube: Kube,
+        prometheus: Queries,
+        read_policy: ReadPolicy = kneepolicy.read,
+    ) -> None:
         self.settings, self._kube, self._prometheus = settings, kube, prometheus
+        self._read_policy = read_policy
         self._source = ClusterSource(kube)
         self._lease = Lease(kube, settings.lease_namespace, LEASE_NAME)
         self.metrics = KneeScaleMetrics(lambda: self._lease.held)
@@ -87,6 +95,7 @@ class Controller:
                 self._prometheus,
                 self.metrics,
                 lambda: self._lease.held,
+                self._read_policy,
             )
             try:
                 sleep_s = min(reconciler.reconcile_due(time.time()), 1.0)
@@ -101,7 +110,9 @@ class Controller:
             reconciler.stop()
 
 
-def run(settings: Settings, kubeconfig: Path | None = None) -> None:
+def run(
+    settings: Settings, kubeconfig: Path | None = None, read_policy: ReadPolicy = kneepolicy.read
+) -> None:
     """Decide and serve until told to stop."""
 
     def make() -> Controller:
@@ -111,6 +122,6 @@ def run(settings: Settings, kubeconfig: Path | None = None) -> None:
             settings.prometheus_ca,
             settings.prometheus_token,
         )
-        return Controller(settings, Kube.connect(kubeconfig), prometheus)
+        return Controller(settings, Kube.connect(kubeconfig), prometheus, read_policy)
 
     health_server.serve(make, settings.bind, "surgekit-kneescale", settings.log_level)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hpa_replacement.search.state import Variant
+from hpa_replacement.search.state import NextStep, Variant
 from surgekit.errors import UserError
 
 __all__ = ["AtEnd", "Budget", "Policy", "PolicyError", "Search", "Thresholds"]
@@ -50,6 +50,7 @@ class Thresholds:
 class Search:
     variant: Variant = Variant.BEST
     exploration_cap: int | None = None  # no search asks for more replicas than this
+    next_step: NextStep | None = None  # an experiment's own search; None: the variant's
 
     def __post_init__(self) -> None:
         cap = self.exploration_cap

@@ -111,7 +111,7 @@ def _wait_for_ready(context: DecisionContext, search: SearchState, asked: int) -
 
 
 def _take_step(context: DecisionContext, state: State, search: SearchState, *reasons: str) -> Decision:
-    step = ask(search)
+    step = ask(search, context.policy.search.next_step)
     if isinstance(step, Found):
         return _adopt_knee(context, state, search, step, *reasons)
     return context.scale(step.replicas, *reasons, step.reason, state=replace(state, search=search))

@@ -7,19 +7,17 @@ were measured. So a restart between two steps changes nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["Ask", "Found", "Point", "SearchState", "Step", "Variant", "best_measured", "observe"]
+__all__ = ["Ask", "Found", "NextStep", "Point", "SearchState", "Step", "Variant", "best_measured", "observe"]
 
 
 class Variant(StrEnum):
     BEST = "best"
     PAPER = "paper"
-    HILL_CLIMBING = "hill-climbing"
-    RANDOM = "random"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ class SearchState:
     left: int
     right: int
     reach: int
-    seed: int = 0  # of random search
+    seed: int = 0  # for searches that draw at random
     points: tuple[Point, ...] = ()  # in the order they were measured
     evidence: tuple[Point, ...] = ()  # measured before this search; only `best` looks at them
     enough: int | None = None  # a knee above this need not be known better (`best` only)
@@ -107,6 +105,9 @@ class SearchState:
             )  # fmt: skip
         except (KeyError, TypeError, IndexError) as error:
             raise ValueError(f"search: cannot be read from {plain!r}: {error!r}") from error
+
+
+NextStep = Callable[[SearchState], Step]
 
 
 def observe(state: SearchState, point: Point) -> SearchState:
