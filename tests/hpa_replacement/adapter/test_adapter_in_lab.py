@@ -168,7 +168,7 @@ def test_the_hpa_follows_to_the_replica(
         (None, "matches the selector"),
         ({"mode": "shadow"}, "its mode is shadow"),
         ({"paused": True}, "it is paused"),
-        ({"via": "scale"}, "carried out through `scale`"),
+        ({"via": "scale"}, "applied through `scale`"),
     ],
 )
 def test_a_policy_that_is_missing_or_not_meant_leaves_the_replicas(
