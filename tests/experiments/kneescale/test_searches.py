@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,53 +17,32 @@ from experiments.kneescale.searches import SEARCHES
 from hpa_replacement.decision.decide import decide
 from hpa_replacement.decision.model import Sample, State
 from hpa_replacement.decision.policy import AtEnd, Budget, Policy
-from hpa_replacement.search import Found, Point, SearchState, Variant, ask, observe, start
-from tests.hpa_replacement.builders import kneepolicy
+from hpa_replacement.policy_reconciler import PolicyReconciler
+from hpa_replacement.settings import Settings
+from surgekit.kube.client import Kube
+from tests.hpa_replacement.builders import World, kneepolicy
+from tests.hpa_replacement.search.properties import (
+    ANY_CURVE,
+    OTHER_REPLICAS,
+    ends_inside_its_bounds,
+    ends_when_others_served,
+)
 
 BASELINES = ("hill_climbing", "random")
 
 
-@given(
-    arm=st.sampled_from(BASELINES),
-    left=st.integers(1, 30),
-    width=st.integers(0, 60),
-    reach=st.integers(0, 60),
-    seed=st.integers(0, 3),
-    scores=st.lists(st.floats(0, 1e6), min_size=91, max_size=91),
-)
+@given(arm=st.sampled_from(BASELINES), curve=st.fixed_dictionaries(ANY_CURVE))
 @settings(max_examples=60, deadline=None)
 def test_any_curve_ends_inside_its_bounds_and_a_restart_changes_nothing(
-    arm: str, left: int, width: int, reach: int, seed: int, scores: list[float]
+    arm: str, curve: dict[str, Any]
 ) -> None:
-    right, next_step = left + width, SEARCHES[arm].next_step
-    state = start(Variant.PAPER, left, right, reach=min(left + reach, right), seed=seed)
-    for _ in range(200):
-        step = ask(state, next_step)
-        assert step == ask(state, next_step)
-        if isinstance(step, Found):
-            assert state.left <= step.knee <= state.reach
-            return
-        assert state.left <= step.replicas <= state.reach
-        state = observe(state, Point(step.replicas, scores[step.replicas], scores[0], scores[1]))
-        state = SearchState.from_plain(json.loads(json.dumps(state.as_plain())))
-    pytest.fail("does not end")
+    ends_inside_its_bounds(SEARCHES[arm], **curve)
 
 
-@given(
-    arm=st.sampled_from(BASELINES),
-    served=st.lists(st.integers(1, 40), min_size=120, max_size=120),
-    score=st.floats(0.1, 10),
-)
+@given(arm=st.sampled_from(BASELINES), others=st.fixed_dictionaries(OTHER_REPLICAS))
 @settings(max_examples=30, deadline=None)
-def test_ends_also_when_other_replicas_served_than_asked_for(
-    arm: str, served: list[int], score: float
-) -> None:
-    state = start(Variant.PAPER, 1, 40)
-    for replicas in served:
-        if isinstance(ask(state, SEARCHES[arm].next_step), Found):
-            return
-        state = observe(state, Point(replicas, score * replicas))
-    pytest.fail("does not end")
+def test_ends_also_when_other_replicas_served_than_asked_for(arm: str, others: dict[str, Any]) -> None:
+    ends_when_others_served(SEARCHES[arm], **others)
 
 
 def test_hill_climbing_goes_up_in_small_steps_where_it_is_steep() -> None:
@@ -135,3 +113,24 @@ def test_the_live_controller_takes_the_search_from_the_annotation() -> None:
         assert read.policy.search == search
         assert replace(read.policy, search=SEARCHES["ours"]) == read_policy(plain).policy
     assert set(SEARCHES) <= set(ARMS)
+
+
+@pytest.mark.parametrize("arm", BASELINES)
+def test_the_live_controller_reaches_a_knee_with_it(arm: str) -> None:
+    world = World()
+    world.errors_per_s = 1.0  # Algorithm 2 searches on errors
+    policy = kneepolicy()
+    policy["metadata"]["annotations"] = {SEARCH_ANNOTATION: arm}
+    world.add(policy)
+    kube, settings_ = cast(Kube, world), Settings(scrape_interval_s=1.0)
+    reconciler = PolicyReconciler(
+        settings_, kube, world.source, world, world.metrics, lambda: True, read_policy
+    )
+    asked = []
+    while not world.status().get("knownKnees"):
+        world.go(reconciler)
+        asked.append(world.replicas["web"])
+        assert len(asked) < 100
+    left, right = 2, world.status()["lastSample"]["capacity"]
+    found, alone = run_search(SEARCHES[arm], lambda r: (20 * r / (r + 19)) ** 2 / 20, left, right)
+    assert asked == [*alone, found.knee]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +12,15 @@ from hypothesis import strategies as st
 
 from experiments.kneescale.curve_families import FAMILIES, draw_curve, run_search
 from hpa_replacement.decision.policy import Search
-from hpa_replacement.search import Ask, Found, Point, SearchState, Variant, ask, observe, start
+from hpa_replacement.search import Ask, Point, SearchState, Variant, ask, observe, start
 from hpa_replacement.search.best import SAMPLES_MAX, tolerance
 from hpa_replacement.search.load import at_load, load_of
+from tests.hpa_replacement.search.properties import (
+    ANY_CURVE,
+    OTHER_REPLICAS,
+    ends_inside_its_bounds,
+    ends_when_others_served,
+)
 
 BEST, PAPER = Search(Variant.BEST), Search(Variant.PAPER)
 
@@ -24,49 +30,21 @@ def noisy(score: Callable[[int], float], noise: float, seed: int) -> Callable[[i
     return lambda r: max(score(r) * (1 + noise * rng.standard_normal()), 0.0)
 
 
-@given(
-    variant=st.sampled_from(Variant),
-    left=st.integers(1, 30),
-    width=st.integers(0, 60),
-    reach=st.integers(0, 60),
-    seed=st.integers(0, 3),
-    scores=st.lists(st.floats(0, 1e6), min_size=91, max_size=91),
-)
+@given(variant=st.sampled_from(Variant), curve=st.fixed_dictionaries(ANY_CURVE))
 @settings(max_examples=60, deadline=None)
 def test_any_curve_ends_inside_its_bounds_and_a_restart_changes_nothing(
-    variant: Variant, left: int, width: int, reach: int, seed: int, scores: list[float]
+    variant: Variant, curve: dict[str, Any]
 ) -> None:
-    right = left + width
-    state = start(variant, left, right, reach=min(left + reach, right), seed=seed)
-    for _ in range(200):
-        step = ask(state)
-        assert step == ask(state)
-        if isinstance(step, Found):
-            assert state.left <= step.knee <= state.reach
-            break
-        assert state.left <= step.replicas <= state.reach
-        state = observe(state, Point(step.replicas, scores[step.replicas], scores[0], scores[1]))
-        state = SearchState.from_plain(json.loads(json.dumps(state.as_plain())))
-    else:
-        pytest.fail("does not end")
+    state = ends_inside_its_bounds(Search(variant), **curve)
     assert variant is not Variant.BEST or len(state.points) <= SAMPLES_MAX
 
 
-@given(
-    variant=st.sampled_from(Variant),
-    served=st.lists(st.integers(1, 40), min_size=120, max_size=120),
-    score=st.floats(0.1, 10),
-)
+@given(variant=st.sampled_from(Variant), others=st.fixed_dictionaries(OTHER_REPLICAS))
 @settings(max_examples=30, deadline=None)
 def test_ends_also_when_other_replicas_served_than_asked_for(
-    variant: Variant, served: list[int], score: float
+    variant: Variant, others: dict[str, Any]
 ) -> None:
-    state = start(variant, 1, 40)
-    for replicas in served:
-        if isinstance(ask(state), Found):
-            return
-        state = observe(state, Point(replicas, score * replicas))
-    pytest.fail("does not end")
+    ends_when_others_served(Search(variant), **others)
 
 
 def test_a_state_that_cannot_be_read_is_refused() -> None:
