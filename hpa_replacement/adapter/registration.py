@@ -53,7 +53,7 @@ class Owner(StrEnum):
 
 @dataclass(frozen=True)
 class Registration:
-    """Who owns an APIService."""
+    """An APIService, compared with ours."""
 
     group: str
     owner: Owner

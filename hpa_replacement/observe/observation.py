@@ -1,4 +1,4 @@
-"""What a decision is based on: the target as observed, the request for its metrics, the sample they make."""
+"""The observation behind a decision: the target, the request for its metrics, the sample they make."""
 
 from __future__ import annotations
 
