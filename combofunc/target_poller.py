@@ -10,7 +10,7 @@ from functools import partial
 from combofunc.collector import Asked, Target, targets
 from combofunc.reconcile.spec import MAX_TARGET, ComboFunc
 from combofunc.settings import Settings
-from surgekit.prometheus.client import Queries, Round
+from surgekit.prometheus.client import Queries, QueryBatch
 from surgekit.prometheus.query_lanes import COMMON_WINDOWS_S, Lanes
 
 __all__ = ["TargetPoller"]
@@ -59,14 +59,14 @@ class TargetPoller:
             (together if common else by_namespace[function.namespace]).append(function)
         for namespace, own in by_namespace.items():
             self._lanes.begin(namespace, now_s, partial(self._ask, own))
-        self._ask(together, Round(self._prometheus, now_s))
+        self._ask(together, QueryBatch(self._prometheus, now_s))
 
-    def _ask(self, functions: Sequence[ComboFunc], round_: Round) -> None:
+    def _ask(self, functions: Sequence[ComboFunc], batch: QueryBatch) -> None:
         asked = [
             Asked(f.key, f.namespace, f.name, f.collector.window_s, f.collector.headroom, f.collector.query)
             for f in functions
         ]
-        found = targets(round_, asked, self._settings.scrape_interval_s)
+        found = targets(batch, asked, self._settings.scrape_interval_s)
         for function in functions:
             answer = _bounded(found[function.key])
             if self._answers.get(function.uid) != answer:

@@ -12,11 +12,11 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
-from hpa_replacement.observe.monitor import Asked, Reading, read
+from hpa_replacement.observe.monitor import MetricsRequest, Reading, read
 from kwok import prometheus
 from kwok.errors import LabError
 from kwok.lab import Lab
-from surgekit.prometheus.client import Prometheus, Round
+from surgekit.prometheus.client import Prometheus, QueryBatch
 
 __all__ = ["run"]
 
@@ -28,7 +28,7 @@ _TIMEOUT_S = 30.0
 
 def run(functions: int, pods: int, rounds: int, say: Callable[[str], None]) -> dict[str, Any]:
     asked = [
-        Asked(
+        MetricsRequest(
             f"ns-{i % _NAMESPACES}/f-{i}", f"ns-{i % _NAMESPACES}", f"f-{i}", f"f-{i}", _WINDOW_S,
             frozenset(_pods(i, pods)), "openfaas",
         )
@@ -60,13 +60,15 @@ def _pods(function: int, count: int) -> list[str]:
     return [f"f-{function}-{pod}" for pod in range(count)]
 
 
-def _whole(client: Prometheus, asked: list[Asked]) -> bool:
-    return all(isinstance(r, Reading) for r in read(Round(client, time.time()), asked, _SCRAPE_S).values())
+def _whole(client: Prometheus, asked: list[MetricsRequest]) -> bool:
+    return all(
+        isinstance(r, Reading) for r in read(QueryBatch(client, time.time()), asked, _SCRAPE_S).values()
+    )
 
 
-def _timed(client: Prometheus, asked: list[Asked]) -> tuple[float, float]:
+def _timed(client: Prometheus, asked: list[MetricsRequest]) -> tuple[float, float]:
     wall_s, cpu_s = time.perf_counter(), time.process_time()
-    found = read(Round(client, time.time()), asked, _SCRAPE_S)
+    found = read(QueryBatch(client, time.time()), asked, _SCRAPE_S)
     passed = time.perf_counter() - wall_s, time.process_time() - cpu_s
     if missing := [r for r in found.values() if isinstance(r, str)]:
         raise LabError(f"{len(missing)} functions were not read: {missing[0]}")

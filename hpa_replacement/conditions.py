@@ -1,4 +1,4 @@
-"""What the condition `Deciding` of a KneePolicy says."""
+"""The condition `Deciding` of a KneePolicy."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from surgekit.kube.conditions import Condition, conditions
 __all__ = ["REASONS", "Refusal", "condition", "is_new", "is_refusal", "reason_of"]
 
 Json = dict[str, Any]
-# Decided, or not; the CRD explains them to users.
-_WORKING = ("AtKnee", "Searching", "Holding", "BudgetSpent")
-_NOT = ("Off", "Paused", "NoData", "Undecided", "InvalidPolicy", "TargetNotScalable", "AnotherAutoscaler",
-        "Failed")  # fmt: skip
-REASONS = (*_WORKING, *_NOT)
+# Reasons while deciding, and while not; the CRD explains them to users.
+_DECIDING = ("AtKnee", "Searching", "Holding", "BudgetSpent")
+_NOT_DECIDING = (
+    "Off", "Paused", "NoData", "Undecided", "InvalidPolicy", "TargetNotScalable", "AnotherAutoscaler",
+    "Failed",
+)  # fmt: skip
+REASONS = (*_DECIDING, *_NOT_DECIDING)
 
 
 class Refusal(Exception):
-    """No decision: the condition's reason, and in words."""
+    """Why nothing is decided: the condition's reason, and a message."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -39,13 +41,13 @@ def reason_of(policy: Policy, decision: Decision, sample: Sample | NoSample) -> 
 
 
 def condition(before: Json, reason: str, message: str, generation: int, now_s: float) -> Json:
-    said = Condition("Deciding", reason in _WORKING, reason, message)
-    return conditions(before, [said], generation, now_s)[0]
+    new = Condition("Deciding", reason in _DECIDING, reason, message)
+    return conditions(before, [new], generation, now_s)[0]
 
 
 def is_refusal(reason: str) -> bool:
-    """Whether somebody should look: neither decided nor told not to."""
-    return reason in _NOT and reason not in ("Off", "Paused")
+    """Whether somebody should look: nothing is decided although the user wants it."""
+    return reason in _NOT_DECIDING and reason not in ("Off", "Paused")
 
 
 def is_new(before: Json, reason: str) -> bool:

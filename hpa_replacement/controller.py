@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from hpa_replacement import kneepolicy
 from hpa_replacement.knative.loop import PodAutoscalerLoop
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.observe.sources import ClusterSource
-from hpa_replacement.policy_reconciler import Rounds
+from hpa_replacement.policy_reconciler import PolicyReconciler, ReadPolicy
 from hpa_replacement.settings import Settings
 from surgekit.kube.client import Kube
 from surgekit.kube.events import Events
@@ -26,7 +27,13 @@ _LONGEST_SLEEP_S = 1.0  # policies come and go without a wake-up
 class Controller(controller.Controller):
     """Everything of one replica."""
 
-    def __init__(self, settings: Settings, kube: Kube, prometheus: Queries) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        kube: Kube,
+        prometheus: Queries,
+        read_policy: ReadPolicy = kneepolicy.read,
+    ) -> None:
         source = ClusterSource(kube)
         metrics = KneeScaleMetrics()
         metrics.registry.register(source.unreadable)
@@ -41,7 +48,9 @@ class Controller(controller.Controller):
         self.run_beside(source)
         self.lead(
             "policies",
-            lambda: _Policies(Rounds(settings, kube, source, prometheus, metrics, lambda: self.leads)),
+            lambda: _Policies(
+                PolicyReconciler(settings, kube, source, prometheus, metrics, lambda: self.leads, read_policy)
+            ),
         )
         if settings.knative:
             knative = PodAutoscalerLoop(settings, kube, source, metrics, self._acts)
@@ -54,20 +63,22 @@ class Controller(controller.Controller):
 class _Policies:
     """Decides about KneePolicies while this replica leads."""
 
-    def __init__(self, rounds: Rounds) -> None:
-        self._rounds = rounds
+    def __init__(self, reconciler: PolicyReconciler) -> None:
+        self._reconciler = reconciler
 
     def step(self) -> float:
-        return min(self._rounds.round(time.time()), _LONGEST_SLEEP_S)
+        return min(self._reconciler.reconcile_due(time.time()), _LONGEST_SLEEP_S)
 
     def stop(self) -> None:
-        self._rounds.stop()
+        self._reconciler.stop()
 
 
-def run(settings: Settings, kubeconfig: Path | None = None) -> None:
+def run(
+    settings: Settings, kubeconfig: Path | None = None, read_policy: ReadPolicy = kneepolicy.read
+) -> None:
     """Decide and serve until told to stop."""
 
     def make() -> Controller:
-        return Controller(settings, Kube.connect(kubeconfig), Prometheus.connect(settings))
+        return Controller(settings, Kube.connect(kubeconfig), Prometheus.connect(settings), read_policy)
 
     serve(make, settings, "surgekit-kneescale")

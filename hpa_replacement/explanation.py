@@ -1,4 +1,4 @@
-"""Why this many replicas: a KneePolicy's status, put so that a person can follow it. Pure."""
+"""Explains why a target has this many replicas, from the KneePolicy's status. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 
 class NothingToExplain(UserError):
-    """No decision was made yet; the message says what to do."""
+    """There is no decision yet; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ class BudgetLeft:
     spent: float
     left: float
     window_left_s: float
-    each_interval: float  # what the rest gives each interval of the rest of the window
+    each_interval: float  # replicas the rest of the budget gives each remaining interval
     at_end: str
 
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """What the search asks for, or has found."""
+    """The replicas a search asks for next, or the knee it found."""
 
     replicas: int
     found: bool
@@ -48,27 +48,27 @@ class Explanation:
     target: str
     mode: str
     via: str
-    replicas: int | None  # of the target when it was decided
-    target_replicas: int | None  # asked for last
+    replicas: int | None  # of the target at the decision
+    target_replicas: int | None  # last asked for
     decided_at: str
     condition: str
     reasons: tuple[str, ...]
-    sample: Json | None  # the last, as the status has it
+    sample: Json | None  # status.lastSample
     budget: BudgetLeft | None
     known: tuple[KnownKnee, ...]
     searching: bool
     variant: str
     left: int  # the range of the search
     right: int
-    points: tuple[Point, ...]  # in the order measured; of the last search when none is under way
-    evidence: tuple[Point, ...]  # from before this search
+    points: tuple[Point, ...]  # in the order measured; those of the last search if none is under way
+    evidence: tuple[Point, ...]  # measured before this search
     next_step: NextStep | None
     fit: Fit | None
     knee: int | None
 
 
 def explain(obj: Json, now_s: float) -> Explanation:
-    """`obj` is a KneePolicy. PolicyError: its spec cannot be read."""
+    """Explain the KneePolicy `obj`. Raises PolicyError if its spec cannot be read."""
     policy, status = kneepolicy.read(obj), obj.get("status") or {}
     if not status.get("decidedAt"):
         raise NothingToExplain(_not_yet(policy, status))
@@ -76,7 +76,8 @@ def explain(obj: Json, now_s: float) -> Explanation:
         state = read_state(status)
     except ValueError as error:
         raise NothingToExplain(
-            f"{policy.key}: {error}. The controller begins anew from such a status; is it of another version?"
+            f"{policy.key}: {error}. The controller ignores such a status and starts anew; "
+            "did another version write it?"
         ) from error
     sample, search = status.get("lastSample"), state.search
     left, right = _range(policy, search, sample)

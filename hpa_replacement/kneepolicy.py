@@ -1,4 +1,4 @@
-"""A KneePolicy object as values. The CRD's schema refuses most nonsense; the rest is refused here."""
+"""Reads a KneePolicy object. The CRD's schema refuses most invalid values; the rest is refused here."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ Json = dict[str, Any]
 KNEE_POLICIES = Resource("surgekit.dev/v1alpha1", "kneepolicies")
 PATH = KNEE_POLICIES.path()
 _FUNCTION, _LONGEST_FUNCTION = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"), 253  # the CRD's
-_SHOWN = 200  # of a value that is refused
+_SHOWN = 200  # characters of a refused value in an error
 W = TypeVar("W", bound=StrEnum)
 
 
 class Via(StrEnum):
-    """Who carries a decision out."""
+    """How a decision is applied."""
 
-    SCALE = "scale"
-    METRICS = "metrics"
+    SCALE = "scale"  # by the controller, through the scale subresource
+    METRICS = "metrics"  # by an HPA that follows our metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class KneePolicy:
 
     @property
     def counts_concurrency(self) -> bool:
-        """Whether a replica of its target's scale is one request at a time, and a pod may be several."""
+        """Whether a replica of the target's scale is one concurrent request; a pod then has several."""
         return self.target.kind == "ComboFunc" and self.target.api_version.startswith("surgekit.dev/")
 
 
 def read(obj: Json) -> KneePolicy:
-    """PolicyError names the field."""
+    """Raises PolicyError, which names the field."""
     metadata, spec = obj["metadata"], _part("spec", obj)
     reference, metrics = _part("spec.scaleTargetRef", spec), _part("spec.metrics", spec)
     queries = _part("spec.metrics.queries", metrics)
@@ -84,7 +84,7 @@ def read(obj: Json) -> KneePolicy:
         _word("spec.via", spec, Via, Via.SCALE),
         _policy(spec),
         preset,
-        _text("spec.metrics.function", metrics, _is_function, "a name of a function")
+        _text("spec.metrics.function", metrics, _is_function, "the name of a function")
         if metrics.get("function")
         else target.name,
         {what: _text(f"spec.metrics.queries.{what}", queries) for what, query in queries.items() if query},
@@ -133,7 +133,7 @@ def _duration_s(where: str, text: object) -> float:
     return seconds
 
 
-# `where` is the whole path of a field; its last word is its key in the object it is read from.
+# `where` is the full path of a field; its last part is the key in the object `of`.
 
 
 def _part(where: str, of: Json) -> Json:
@@ -151,7 +151,7 @@ def _text(where: str, of: Json, allowed: Callable[[str], bool] = bool, what: str
 
 
 def _is_function(text: str) -> bool:
-    """As label values of gateways are written; goes into own PromQL."""
+    """Whether it can be a gateway's label value: it is filled into PromQL."""
     return len(text) <= _LONGEST_FUNCTION and bool(_FUNCTION.fullmatch(text))
 
 

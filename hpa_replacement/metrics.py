@@ -11,22 +11,22 @@ class KneeScaleMetrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.policies = Gauge(
-            "surgekit_kneescale_policies", "KneePolicies by what their last decision was", ["reason"],
+            "surgekit_kneescale_policies", "KneePolicies by the reason of their condition", ["reason"],
             registry=self.registry,
         )  # fmt: skip
         self.decisions = Counter(
-            "surgekit_kneescale_decisions", "Decisions by what they were", ["reason"], registry=self.registry
+            "surgekit_kneescale_decisions", "Decisions by reason", ["reason"], registry=self.registry
         )
         self.changes = Counter(
             "surgekit_kneescale_changes",
-            "Changes of replicas carried out through scale",
+            "Changes of replicas applied through scale",
             registry=self.registry,
         )
         self.failures = Counter(
-            "surgekit_kneescale_failures", "Faults, by what failed: scale, status, decision or round",
+            "surgekit_kneescale_failures", "Failures of: scale, status, decision, round, knative",
             ["what"], registry=self.registry,
         )  # fmt: skip
         self.round_seconds = Histogram(
-            "surgekit_kneescale_round_seconds", "One round over the policies that were due",
+            "surgekit_kneescale_round_seconds", "Time to reconcile the policies that were due",
             buckets=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0), registry=self.registry,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A search as a picture: its points numbered in the order measured, the curve they tell, chord and knee."""
+"""Draws a search: its points numbered in the order measured, the fitted curve, its chord and the knee."""
 
 from __future__ import annotations
 
@@ -12,70 +12,75 @@ _WIDTH, _HEIGHT = 60, 15
 _NUMBERS = "123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def text(said: Explanation) -> str:
-    """For a terminal; empty when nothing was measured."""
-    top = max([p.score for p in said.points] + list(said.fit.scores if said.fit else ()), default=0.0)
-    if top <= 0 or said.left == said.right:
+def text(explanation: Explanation) -> str:
+    """Draw for a terminal; empty if nothing was measured."""
+    top = max(
+        [p.score for p in explanation.points] + list(explanation.fit.scores if explanation.fit else ()),
+        default=0.0,
+    )
+    if top <= 0 or explanation.left == explanation.right:
         return ""
     cells = [[" "] * _WIDTH for _ in range(_HEIGHT)]
 
     def put(replicas: float, score: float, mark: str) -> None:
-        column = round((replicas - said.left) / (said.right - said.left) * (_WIDTH - 1))
+        column = round((replicas - explanation.left) / (explanation.right - explanation.left) * (_WIDTH - 1))
         row = round((1 - score / top) * (_HEIGHT - 1))
         if 0 <= column < _WIDTH and 0 <= row < _HEIGHT:
             cells[row][column] = mark
 
-    if said.knee is not None:
+    if explanation.knee is not None:
         for row in range(_HEIGHT):
-            put(said.knee, top * row / (_HEIGHT - 1), ":")
-    if said.fit:
-        (x0, y0), (x1, y1) = _chord(said)
+            put(explanation.knee, top * row / (_HEIGHT - 1), ":")
+    if explanation.fit:
+        (x0, y0), (x1, y1) = _chord(explanation)
         for step in range(_WIDTH):
             share = step / (_WIDTH - 1)
             put(x0 + share * (x1 - x0), y0 + share * (y1 - y0), "-")
-        for replicas, score in zip(said.fit.replicas, said.fit.scores, strict=True):
+        for replicas, score in zip(explanation.fit.replicas, explanation.fit.scores, strict=True):
             put(replicas, score, ".")
-    for point in said.evidence:
+    for point in explanation.evidence:
         put(point.replicas, point.score, "o")
-    for number, point in enumerate(said.points):
+    for number, point in enumerate(explanation.points):
         put(point.replicas, point.score, _NUMBERS[number % len(_NUMBERS)])
     labels = [f"{top:9.3g} |", *["          |"] * (_HEIGHT - 2), f"{0:9} |"]
     lines = [label + "".join(row).rstrip() for label, row in zip(labels, cells, strict=True)]
-    ends = f"{said.left}".ljust(_WIDTH - len(str(said.right))) + str(said.right)
+    ends = f"{explanation.left}".ljust(_WIDTH - len(str(explanation.right))) + str(explanation.right)
     return "\n".join([*lines, "          +" + "-" * _WIDTH, "           " + ends])
 
 
-def _chord(said: Explanation) -> tuple[tuple[float, float], tuple[float, float]]:
-    """What Kneedle measures the height above: from the first point of the curve to its highest score."""
-    if said.fit is None:
+def _chord(explanation: Explanation) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The line Kneedle measures the height above: from the curve's left end to its highest score."""
+    if explanation.fit is None:
         raise ValueError("chord: there is no curve")
-    return (said.left, said.fit.scores[0]), (said.right, max(said.fit.scores))
+    return (explanation.left, explanation.fit.scores[0]), (explanation.right, max(explanation.fit.scores))
 
 
-def png(said: Explanation, file: Path) -> None:
-    from matplotlib.figure import Figure  # noqa: PLC0415  # a second of import, that the controller should not wait for
+def png(explanation: Explanation, file: Path) -> None:
+    from matplotlib.figure import Figure  # noqa: PLC0415  # takes a second, which the controller should not wait for
 
     figure = Figure(figsize=(8, 4.8))  # without pyplot: a file needs no screen
     axes = figure.subplots()
-    if said.fit:
-        axes.plot(said.fit.replicas, said.fit.scores, color="#1f6fb4", lw=1.8, label="likeliest curve")
-        (x0, y0), (x1, y1) = _chord(said)
+    if explanation.fit:
+        axes.plot(
+            explanation.fit.replicas, explanation.fit.scores, color="#1f6fb4", lw=1.8, label="likeliest curve"
+        )
+        (x0, y0), (x1, y1) = _chord(explanation)
         axes.plot([x0, x1], [y0, y1], color="#9a9a9a", lw=1, ls="--", label="chord")
-    if said.evidence:
-        x, y = [p.replicas for p in said.evidence], [p.score for p in said.evidence]
+    if explanation.evidence:
+        x, y = [p.replicas for p in explanation.evidence], [p.score for p in explanation.evidence]
         axes.scatter(x, y, s=30, facecolors="none", edgecolors="#9a9a9a", label="measured before")
-    xs, ys = [p.replicas for p in said.points], [p.score for p in said.points]
+    xs, ys = [p.replicas for p in explanation.points], [p.score for p in explanation.points]
     axes.plot(xs, ys, color="#d1495b", lw=0.6, alpha=0.5)
     axes.scatter(xs, ys, s=36, color="#d1495b", zorder=3, label="samples, in their order")
-    for number, point in enumerate(said.points, 1):
+    for number, point in enumerate(explanation.points, 1):
         axes.annotate(str(number), (point.replicas, point.score), (4, 5), textcoords="offset points")
-    if said.knee is not None:
-        axes.axvline(said.knee, color="#3a7d44", lw=1.2, ls=":", label=f"knee: {said.knee}")
-    axes.set_xlim(0, said.right * 1.02)
+    if explanation.knee is not None:
+        axes.axvline(explanation.knee, color="#3a7d44", lw=1.2, ls=":", label=f"knee: {explanation.knee}")
+    axes.set_xlim(0, explanation.right * 1.02)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("replicas")
     axes.set_ylabel("score (throughput / latency)")
-    axes.set_title(f"{said.policy}: {'; '.join(said.reasons)}", fontsize=9, wrap=True)
+    axes.set_title(f"{explanation.policy}: {'; '.join(explanation.reasons)}", fontsize=9, wrap=True)
     axes.legend(frameon=False, fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()

@@ -1,4 +1,4 @@
-"""The state of a policy's decisions as its status, and back: the next leader goes on from it."""
+"""Writes the state of decisions into the status of a policy, and reads it back for the next leader."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from surgekit.kube.conditions import stamp
 __all__ = ["read_state", "status_of"]
 
 Json = dict[str, Any]
-# Of a State: what has a place of its own in the status; all else is under `scaling`.
-_APART = frozenset({"known", "evidence", "search", "spending"})
+# Fields of State with a place of their own in the status; the others are under `scaling`.
+_SEPARATE = frozenset({"known", "evidence", "search", "spending"})
 _POINT = tuple(f.name for f in fields(Point))
-_SCALING = tuple(f.name for f in fields(State) if f.name not in _APART)
+_SCALING = tuple(f.name for f in fields(State) if f.name not in _SEPARATE)
 
 
 def status_of(decision: Decision, sample: Sample | None, replicas: int | None, now_s: float) -> Json:
-    """A merge patch's `status`: what is None goes."""
+    """The `status` of a merge patch: None removes a key."""
     state = decision.state
     status: Json = {
         "replicas": replicas,
@@ -67,7 +67,7 @@ def status_of(decision: Decision, sample: Sample | None, replicas: int | None, n
 
 
 def read_state(status: Mapping[str, Any]) -> State:
-    """ValueError: somebody else wrote it; nothing can be built on it."""
+    """Raises ValueError if it cannot be read: somebody else wrote it."""
     try:
         scaling = status.get("scaling") or {}
         budget, search = status.get("budget"), status.get("search")
@@ -79,7 +79,7 @@ def read_state(status: Mapping[str, Any]) -> State:
             for k in status.get("knownKnees") or ()
         ]
         plain["evidence"] = [dict(zip(_POINT, p, strict=True)) for p in scaling.get("evidence") or ()]
-        # Every type is checked, so that what is wrong shows here and not in a decision.
+        # Check every type here, so that an error shows here and not in a decision.
         state = msgspec.convert(plain, State)
         if any(k.replicas < 1 for k in state.known) or min(state.asked or 0, state.searched_from) < 0:
             raise ValueError("replicas below 0")

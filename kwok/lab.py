@@ -267,9 +267,8 @@ class Lab:
     def _serves(self, definition: str) -> bool:
         found = self.kube.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{definition}")
         # Before that, one of the same name that was just deleted may still answer.
-        if not any(
-            c["type"] == "Established" and c["status"] == "True" for c in found["status"]["conditions"]
-        ):
+        conditions = found["status"]["conditions"] or ()  # null at first
+        if not any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
             return False
         spec = found["spec"]
         version = next(v["name"] for v in spec["versions"] if v["served"])

@@ -169,8 +169,9 @@ def install_kneescale(lab: Lab) -> None:
     apply_manifests(lab, MANIFESTS / "kneescale")
 
 
-def start_kneescale(lab: Lab, settings: Mapping[str, Any], name: str = "kneescale") -> None:
-    _start_controller(lab, "kneescale", name, settings)
+def start_kneescale(lab: Lab, settings: Mapping[str, Any], name: str = "kneescale", module: str = "") -> None:
+    """`module`: runs instead of `surgekit serve kneescale`, with the same options."""
+    _start_controller(lab, "kneescale", name, settings, module=module)
 
 
 def install_combofunc(lab: Lab) -> None:
@@ -214,7 +215,7 @@ def start_haproxy(lab: Lab, haproxy: Path, directory: Path) -> None:
 
 
 def _start_controller(
-    lab: Lab, part: str, name: str, settings: Mapping[str, Any] | None, account: str = ""
+    lab: Lab, part: str, name: str, settings: Mapping[str, Any] | None, account: str = "", module: str = ""
 ) -> Process:
     port = lab.free_port()
     file = lab.directory / f"{name}.settings.yaml"
@@ -222,7 +223,7 @@ def _start_controller(
     return lab.start(
         name,
         [
-            sys.executable, "-m", "surgekit", "serve", part,
+            sys.executable, "-m", *([module] if module else ["surgekit", "serve", part]),
             "--settings", file,
             "--kubeconfig", lab.account_kubeconfig(NAMESPACE, account or f"surgekit-{part}"),
         ],

@@ -12,35 +12,35 @@ from combofunc.collector.target import (
     load_query,
     own_query,
 )
-from surgekit.prometheus.client import Labels, QueryFailed, Round
+from surgekit.prometheus.client import Labels, QueryBatch, QueryFailed
 
 __all__ = ["targets"]
 
 
-def targets(round_: Round, asked: Iterable[Asked], scrape_interval_s: float) -> dict[str, Target | str]:
-    """For each ComboFunc its target concurrency as of the round's moment, or why there is none.
+def targets(batch: QueryBatch, asked: Iterable[Asked], scrape_interval_s: float) -> dict[str, Target | str]:
+    """For each ComboFunc its target concurrency as of the batch's moment, or why there is none.
 
     Whatever is missing, stale, NaN or covers only a part of the window is a reason, never 0.
     """
     found: dict[str, Target | str] = {}
     for one in asked:
         try:
-            found[one.name] = _target(round_, one, scrape_interval_s)
+            found[one.name] = _target(batch, one, scrape_interval_s)
         except QueryFailed as error:
             found[one.name] = str(error)
     return found
 
 
-def _target(round_: Round, one: Asked, step_s: float) -> Target | str:
+def _target(batch: QueryBatch, one: Asked, step_s: float) -> Target | str:
     if one.query is not None:
-        series = round_.own(own_query(one), one.namespace)
+        series = batch.own(own_query(one), one.namespace)
         if len(series) != 1:
             return f"collector.query gives {len(series)} series with a value, not one"
         # Whether its window is covered only who wrote it can know.
         return decide(one, next(iter(series.values())), one.window_s / step_s, step_s)
     labels: Labels = frozenset({("namespace", one.namespace), ("function", one.function)})
-    measured = round_.series(load_query(one.window_s, step_s)).get(labels)
+    measured = batch.series(load_query(one.window_s, step_s)).get(labels)
     if measured is None:
         return f"no concurrency of {one.function} in {one.namespace} in the last {one.window_s:g} s"
-    steps = round_.series(coverage_query(one.window_s, step_s)).get(labels, 0.0)
+    steps = batch.series(coverage_query(one.window_s, step_s)).get(labels, 0.0)
     return decide(one, measured, steps, step_s)

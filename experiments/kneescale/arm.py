@@ -9,8 +9,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from experiments.kneescale.controller import SEARCH_ANNOTATION
 from experiments.kneescale.openfaas_rule import OpenFaasRule
-from experiments.kneescale.plan import SAMPLING_S, VARIANTS, Load
+from experiments.kneescale.plan import SAMPLING_S, Load
+from experiments.kneescale.searches import SEARCHES
 from experiments.kneescale.track import Track
 from kwok.hpa_loops import default_behavior
 from kwok.lab import Lab
@@ -66,7 +68,7 @@ class Arm:
         # All at once, when all functions are there.
         for name, function in FUNCTIONS.items():
             most = CLUSTER.capacity(function.cpu_cores)
-            if self.name in VARIANTS:
+            if self.name in SEARCHES:
                 self._kube.create(_POLICIES.format(self._namespace), self._policy(name, most))
             elif self.name.startswith("hpa"):
                 self._kube.create(self._hpas, self._hpa(name, most))
@@ -85,7 +87,7 @@ class Arm:
         return {
             "apiVersion": "surgekit.dev/v1alpha1",
             "kind": "KneePolicy",
-            "metadata": {"name": function},
+            "metadata": {"name": function, "annotations": {SEARCH_ANNOTATION: self.name}},
             "spec": {
                 "scaleTargetRef": self._target(function),
                 "mode": "enforce",
@@ -102,7 +104,6 @@ class Arm:
                     "throughputPerSecond": 2 * self._bench.time_factor,
                     "errorsPerSecond": 1 * self._bench.time_factor,
                 },
-                "search": {"variant": VARIANTS[self.name]},
             },
         }
 
@@ -146,7 +147,7 @@ class Arm:
         """Record a finished interval. Figures are nominal."""
         deployments, _ = self._kube.list_all(f"/apis/apps/v1/namespaces/{self._namespace}/deployments")
         replicas = {d["metadata"]["name"]: d["spec"]["replicas"] for d in deployments}
-        if self.name in VARIANTS:
+        if self.name in SEARCHES:
             self._note_searches()
         for function, track in self.tracks.items():
             target = f"{function}.{self._namespace}"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.client_trace import ClientTrace
+from experiments.kneescale import controller
 from experiments.kneescale.arm import Arm, namespace
 from experiments.kneescale.figures import figures
 from experiments.kneescale.plan import SAMPLING_S, Batch, Plan, add_played, read_played
@@ -71,7 +72,9 @@ class _Bench:
             },
         )
         parts.start_kneescale(
-            lab, {"prometheus_url": f"http://127.0.0.1:{self._prometheus.port}", "scrape_interval_s": 1.0}
+            lab,
+            {"prometheus_url": f"http://127.0.0.1:{self._prometheus.port}", "scrape_interval_s": 1.0},
+            module=controller.__name__,
         )
 
     def play(self, batch: Batch) -> dict[str, Any]:

@@ -4,7 +4,7 @@ N clients, r pods chosen at random, one request at a time in each: throughput mu
 Little's law, latency N / throughput. Requests that wait longer than the
 gateway allows (exponential tail) are errors.
 
-Figures of the README: python -m experiments.kneescale.closed_loop [runs]
+Figures of docs/results.md: python -m experiments.kneescale.closed_loop [runs]
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from experiments.kneescale.plan import OURS
+from experiments.kneescale.searches import SEARCHES
 from hpa_replacement.decision.decide import decide
 from hpa_replacement.decision.model import Sample, State
 from hpa_replacement.decision.policy import AtEnd, Budget, Policy, Search, Thresholds
-from hpa_replacement.search import Variant
 
 __all__ = ["Function", "Outcome", "dynamic_clients", "foreknowing", "hpa", "kneescale", "openfaas", "run"]
 
@@ -91,9 +92,9 @@ def run(
     return Outcome(score, used, tuple(history))
 
 
-def kneescale(variant: Variant, capacity: int, budget: float, intervals: int) -> Scaler:
+def kneescale(search: Search, capacity: int, budget: float, intervals: int) -> Scaler:
     policy = Policy(
-        capacity, 1, INTERVAL_S, Thresholds(), Search(variant),
+        capacity, 1, INTERVAL_S, Thresholds(), search,
         Budget(budget, intervals * INTERVAL_S, AtEnd.STOP),
     )  # fmt: skip
     # The window begins with the first interval.
@@ -173,7 +174,10 @@ def main() -> None:
         scores: dict[str, list[Outcome]] = {}
         for seed in range(FIRST_SEED, FIRST_SEED + runs):
             clients = [20] * 30 if stationary else dynamic_clients(240, seed)
-            ways = {str(v): (kneescale(v, capacity, budget, len(clients)), 1) for v in Variant}
+            ways = {
+                arm: (kneescale(search, capacity, budget, len(clients)), 1)
+                for arm, search in SEARCHES.items()
+            }
             ways |= {f"hpa{int(u * 100)}": (hpa(u), 1) for u in (0.3, 0.6, 0.7, 0.9)}
             ways["hpa30, no window"] = (hpa(0.3, window=1), 1)
             ways["openfaas"] = (openfaas(), 10)
@@ -181,7 +185,7 @@ def main() -> None:
             for way, (scaler, first) in ways.items():
                 outcome = run(scaler, clients, Function(capacity), budget, seed, first=first)
                 scores.setdefault(way, []).append(outcome)
-        ours = np.mean([o.score for o in scores["best"]])
+        ours = np.mean([o.score for o in scores[OURS]])
         for way, outcomes in scores.items():
             mean = np.mean([o.score for o in outcomes])
             used = np.mean([o.used for o in outcomes])

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["FAMILIES", "Curve", "draw_curve", "farthest_above_chord", "run_search"]
+from hpa_replacement.decision.policy import Search
+from hpa_replacement.search import Ask, Found, Point, ask, observe, start
 
-from hpa_replacement.search import Ask, Found, Point, Variant, ask, observe, start
+__all__ = ["FAMILIES", "Curve", "draw_curve", "farthest_above_chord", "run_search"]
 
 Formula = Callable[[np.ndarray], np.ndarray]
 
@@ -120,12 +121,12 @@ def draw_curve(family: str, seed: int, capacity: int | None = None) -> Curve:
 
 
 def run_search(
-    variant: Variant, score: Callable[[int], float], left: int, right: int, seed: int = 0
+    search: Search, score: Callable[[int], float], left: int, right: int, seed: int = 0
 ) -> tuple[Found, list[int]]:
-    """The answer, and the replica counts that were sampled on the way."""
-    state = start(variant, left, right, seed=seed)
+    """The answer, and the replicas that were asked for on the way."""
+    state = start(search.variant, left, right, seed=seed)
     asked: list[int] = []
-    while isinstance(step := ask(state), Ask):
+    while isinstance(step := ask(state, search.next_step), Ask):
         asked.append(step.replicas)
         state = observe(state, Point(step.replicas, score(step.replicas)))
         if len(asked) > right + 64:

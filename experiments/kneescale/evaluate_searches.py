@@ -1,6 +1,6 @@
-"""Figures of the searches: python -m experiments.kneescale.evaluate_searches [draws a family] [variant ...]
+"""Figures of docs/results.md: python -m experiments.kneescale.evaluate_searches [draws a family] [search ...]
 
-The variant `ceiling` knows the family of the curve and takes ten evenly spread samples.
+The search `ceiling` is told the family of the curve and takes ten samples, spread evenly.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import sys
 import numpy as np
 
 from experiments.kneescale.curve_families import FAMILIES, Curve, draw_curve, run_search
-from hpa_replacement.search import Variant
+from experiments.kneescale.searches import SEARCHES
+from hpa_replacement.decision.policy import Search
 from hpa_replacement.search.best import tolerance
 
 NOISES = (0.0, 0.02, 0.03, 0.05)
@@ -18,7 +19,7 @@ NOISES = (0.0, 0.02, 0.03, 0.05)
 FIRST_SEED = 5000
 
 
-def measure(variant: Variant, family: str, noise: float, draws: int) -> np.ndarray:
+def measure(search: Search, family: str, noise: float, draws: int) -> np.ndarray:
     """Rows: within tolerance, error / capacity, samples, cost / capacity."""
     rows = []
     for seed in range(FIRST_SEED, FIRST_SEED + draws):
@@ -28,7 +29,7 @@ def measure(variant: Variant, family: str, noise: float, draws: int) -> np.ndarr
         def score(replicas: int, curve: Curve = curve, rng: np.random.Generator = rng) -> float:
             return max(curve(replicas) * (1 + noise * rng.standard_normal()), 0.0)
 
-        found, asked = run_search(variant, score, 1, curve.capacity, seed)
+        found, asked = run_search(search, score, 1, curve.capacity, seed)
         error = abs(found.knee - curve.knee)
         rows.append(
             (
@@ -64,14 +65,14 @@ def ceiling(family: str, noise: float, draws: int) -> np.ndarray:
 
 def main() -> None:
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 60
-    variants: list[str] = sys.argv[2:] or list(Variant)
+    variants: list[str] = sys.argv[2:] or list(SEARCHES)
     out = sys.stdout.write
     for variant in variants:
         for noise in NOISES:
             per_family = {
                 f: ceiling(f, noise, draws)
                 if variant == "ceiling"
-                else measure(Variant(variant), f, noise, draws)
+                else measure(SEARCHES[variant], f, noise, draws)
                 for f in FAMILIES
             }
             everything = np.concatenate(list(per_family.values()))

@@ -12,14 +12,12 @@ from experiments.client_trace import ClientTrace, client_traces
 from kwok.errors import TrafficError
 
 __all__ = [
-    "ARMS", "DYNAMIC", "LOADS", "OURS", "SAMPLING_S", "STATIONARY", "VARIANTS", "Batch", "Load", "Part",
+    "ARMS", "DYNAMIC", "LOADS", "OURS", "SAMPLING_S", "STATIONARY", "Batch", "Load", "Part",
     "Plan", "Played", "add_played", "read_played",
 ]  # fmt: skip
 
 OURS = "ours"
 ARMS = (OURS, "paper", "hill_climbing", "random", "hpa30", "hpa60", "hpa70", "hpa90", "openfaas")
-# Arms that use a KneePolicy -> its search.
-VARIANTS = {OURS: "best", "paper": "paper", "hill_climbing": "hill-climbing", "random": "random"}
 SAMPLING_S = 30.0  # III-A
 _STATIONARY_CLIENTS = 20  # IV-D
 

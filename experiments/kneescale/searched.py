@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from experiments.kneescale import traffic_simulation as simulation
-from experiments.kneescale.plan import SAMPLING_S, VARIANTS, Load
+from experiments.kneescale.plan import SAMPLING_S, Load
+from experiments.kneescale.searches import SEARCHES
 from experiments.kneescale.simulated import Scaler, baseline, merged
 from hpa_replacement.decision.decide import decide
 from hpa_replacement.decision.model import NoSample, Sample, State
 from hpa_replacement.decision.policy import AtEnd, Budget, Policy, Search
-from hpa_replacement.search import Variant
 from kwok.traffic.function import Function
 from kwok.traffic.functions import CLUSTER
 
@@ -27,9 +27,9 @@ class KneeScale:
     tick_s = SAMPLING_S / _TICKS
     first = 1
 
-    def __init__(self, variant: Variant, capacity: int, load: Load, creation_s: float) -> None:
+    def __init__(self, search: Search, capacity: int, load: Load, creation_s: float) -> None:
         budget = Budget(load.budget, load.duration_s, AtEnd.STOP)
-        self._policy = Policy(capacity, interval_s=SAMPLING_S, search=Search(variant), budget=budget)
+        self._policy = Policy(capacity, interval_s=SAMPLING_S, search=search, budget=budget)
         # The controller's first look comes before any request: the window of the budget begins.
         self._state = decide(self._policy, State(), NoSample("no requests yet"), 0.0).state
         self._creation_s, self._unchanged_since_s, self._latency_s = creation_s, -SAMPLING_S, 0.0
@@ -78,7 +78,7 @@ class KneeScale:
 
 
 def scaler_of(arm: str, function: Function, load: Load) -> Scaler:
-    if arm not in VARIANTS:
+    if arm not in SEARCHES:
         return baseline(arm, function)
     capacity = CLUSTER.capacity(function.cpu_cores)
-    return KneeScale(Variant(VARIANTS[arm]), capacity, load, simulation.Settings().creation_s)
+    return KneeScale(SEARCHES[arm], capacity, load, simulation.Settings().creation_s)

@@ -1,5 +1,5 @@
-"""The targets of KneePolicies as metrics that the stock HPA follows: an aggregated API server.
+"""Serves the targets of KneePolicies as metrics for the stock HPA: an aggregated API server.
 
-One GET, in order: `worker` (TLS, whose certificate), `server` (paths), `authentication` (who asks),
-`authorisation` (may they), `table` (what the watch knows), `values` (the answer, or why there is none).
+One GET, in order: `surgekit.process.http_port` (TLS), `server` (paths), `authentication` (the user),
+`authorisation` (whether the user may), `table` (the watched policies), `values` (the value, or why not).
 """

@@ -1,9 +1,9 @@
-"""Who asks: the user the front proxy names, or the owner of a bearer token.
+"""Finds out which user sent a request: the one the front proxy names, or the owner of a bearer token.
 
-The kube-apiserver authenticates users and passes requests on with their names in X-Remote-* headers.
-Those headers mean something only from a peer whose certificate is signed by the request-header CA and
-bears an allowed common name; all of it is in the ConfigMap extension-apiserver-authentication. From
-anybody else they are ignored. Whoever calls directly (Prometheus) shows a token.
+The kube-apiserver authenticates users and forwards requests with their names in X-Remote-* headers. These
+headers count only from a peer whose certificate is signed by the request-header CA and has an allowed common
+name; both are in the ConfigMap extension-apiserver-authentication. From other peers they are ignored.
+Direct callers (Prometheus) send a token.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ Json = dict[str, Any]
 Headers = Sequence[tuple[str, str]]
 CONFIG_MAP = "extension-apiserver-authentication"
 _CONFIG_MAPS = Resource("v1", "configmaps")
-_TOKEN_S = 10.0  # what k8s.io/apiserver remembers a TokenReview for (DelegatingAuthenticationOptions)
+_TOKEN_S = 10.0  # as long as k8s.io/apiserver caches a TokenReview (DelegatingAuthenticationOptions)
 _TOKENS_AT_MOST = 1000
-# k8s.io/apiserver puts every user it has authenticated into this group, and the aggregator relies on it:
-# it looks for APIs and OpenAPI as users without any group, whom only this one lets read /apis.
+# k8s.io/apiserver adds this group to every authenticated user, and the aggregator relies on it: it reads
+# discovery and OpenAPI as users without groups, and only this group may read /apis.
 _AUTHENTICATED = "system:authenticated"
 _EVERYBODY = {_AUTHENTICATED, "system:unauthenticated"}
 
 
 @dataclass(frozen=True)
 class Identity:
-    """A user as a SubjectAccessReview wants it."""
+    """A user, with the fields of a SubjectAccessReview."""
 
     name: str
     uid: str = ""
@@ -61,27 +61,27 @@ class Identity:
 
 
 class FrontProxyError(Exception):
-    """The ConfigMap lacks what authentication needs; the message names the key."""
+    """The ConfigMap is incomplete or invalid; the message names the key."""
 
 
 @dataclass(frozen=True)
 class FrontProxyRules:
-    """Whom to believe, and which headers."""
+    """Which peers are trusted, and which headers name the user."""
 
     ca_pem: str
-    allowed_names: frozenset[str]  # empty: any name the CA signed, as kube-apiserver's own flag has it
+    allowed_names: frozenset[str]  # empty: any name the CA signed, as for kube-apiserver's flag
     username_headers: tuple[str, ...]
     uid_headers: tuple[str, ...]
     group_headers: tuple[str, ...]
     extra_prefixes: tuple[str, ...]
 
-    def believes(self, peer: str | None) -> bool:
+    def trusts(self, peer: str | None) -> bool:
         """`peer` is the common name of a certificate whose signature has been verified."""
         return peer is not None and (not self.allowed_names or peer in self.allowed_names)
 
 
 def read_rules(data: Mapping[str, str]) -> FrontProxyRules:
-    """From the ConfigMap's data, as kube-apiserver's --requestheader-* flags fill it."""
+    """Read the ConfigMap's data, which kube-apiserver fills from its --requestheader-* flags."""
     ca_pem = data.get("requestheader-client-ca-file", "")
     if "BEGIN CERTIFICATE" not in ca_pem:
         raise FrontProxyError(
@@ -113,34 +113,37 @@ def _names(data: Mapping[str, str], key: str) -> list[str]:
 
 
 def forwarded(rules: FrontProxyRules, headers: Headers) -> Identity | None:
-    """The user a believed peer names; None if it names none. Repeated headers are repeated values:
-    joined by commas, a group whose own name has a comma would become two."""
+    """The user a trusted peer names; None if it names none. Repeated headers are repeated values:
+    joined by commas, a group with a comma in its name would become two."""
     try:
-        said = [(name.lower(), value.encode("latin-1").decode()) for name, value in headers]
+        decoded = [(name.lower(), value.encode("latin-1").decode()) for name, value in headers]
     except UnicodeError:
         return None
-    user = _first(said, rules.username_headers)
+    user = _first(decoded, rules.username_headers)
     if not user:
         return None
-    groups = tuple(value for name in rules.group_headers for key, value in said if key == name)
+    groups = tuple(value for name in rules.group_headers for key, value in decoded if key == name)
     if not _EVERYBODY.intersection(groups):
         groups += (_AUTHENTICATED,)
     extra: dict[str, list[str]] = {}
     for prefix in rules.extra_prefixes:
-        for key, value in said:
+        for key, value in decoded:
             if key.startswith(prefix):
                 extra.setdefault(unquote(key.removeprefix(prefix)), []).append(value)
     return Identity(
-        user, _first(said, rules.uid_headers), groups, tuple((k, tuple(v)) for k, v in sorted(extra.items()))
+        user,
+        _first(decoded, rules.uid_headers),
+        groups,
+        tuple((k, tuple(v)) for k, v in sorted(extra.items())),
     )
 
 
-def _first(said: Headers, names: Sequence[str]) -> str:
-    return next((value for name in names for key, value in said if key == name and value), "")
+def _first(decoded: Headers, names: Sequence[str]) -> str:
+    return next((value for name in names for key, value in decoded if key == name and value), "")
 
 
 class FrontProxy(Table[FrontProxyRules]):
-    """Follows the ConfigMap. The CA is kept in a file, which the TLS context follows in its turn."""
+    """Watches the ConfigMap. Writes the CA to a file, which the TLS context reloads."""
 
     def __init__(self, kube: Kube, unreadable: Unreadable, ca_file: Path) -> None:
         super().__init__(unreadable)
@@ -148,10 +151,10 @@ class FrontProxy(Table[FrontProxyRules]):
         self._watch = Watch(
             kube, _CONFIG_MAPS.path("kube-system"), self, fieldSelector=f"metadata.name={CONFIG_MAP}"
         )
-        self.rules: FrontProxyRules | None = None  # until `load`: nobody is believed
+        self.rules: FrontProxyRules | None = None  # None until `load`: nobody is trusted
 
     def load(self) -> None:
-        """Read the ConfigMap for the first time: without it nobody can be believed, so this may raise."""
+        """Read the ConfigMap for the first time; raises, since without it nobody can be trusted."""
         self._take(self.read(self._kube.get(_CONFIG_MAPS.path("kube-system", CONFIG_MAP))))
 
     def start(self) -> None:
@@ -160,7 +163,7 @@ class FrontProxy(Table[FrontProxyRules]):
     def stop(self) -> None:
         self._watch.stop()
 
-    # A ConfigMap deleted or spoilt changes nothing: kube-apiserver writes it again within a minute.
+    # If the ConfigMap is deleted or invalid, keep the last one: kube-apiserver restores it within a minute.
 
     def read(self, obj: Json) -> FrontProxyRules:
         return read_rules(obj.get("data") or {})
@@ -172,10 +175,10 @@ class FrontProxy(Table[FrontProxyRules]):
         self._take(says)
 
     def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
-        log.error("the front proxy's ConfigMap is gone, its last content stays in use")
+        log.error("front proxy ConfigMap deleted, keeping its last content")
 
     def cannot_read(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
-        log.error("the front proxy's ConfigMap is not used, its last content stays")
+        log.error("front proxy ConfigMap invalid, keeping its last content")
 
     def _take(self, rules: FrontProxyRules) -> None:
         if self.rules is None or rules.ca_pem != self.rules.ca_pem:
@@ -184,16 +187,16 @@ class FrontProxy(Table[FrontProxyRules]):
 
 
 class TokenReviews:
-    """Asks the API server whose a bearer token is."""
+    """Asks the API server for the owner of a bearer token."""
 
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
         self._owners: Expiring[bytes, Identity] = Expiring(_TOKENS_AT_MOST)
-        # Apart: whoever sends junk must not push out what is known of others' tokens.
+        # Kept apart, so that invalid tokens do not evict valid ones.
         self._refused: Expiring[bytes, str] = Expiring(_TOKENS_AT_MOST)
 
     def owner(self, token: str, now_s: float) -> Identity:
-        """Raises a Refusal where the API server knows none."""
+        """Raises a Refusal if the token is not valid."""
         key = hashlib.sha256(token.encode()).digest()
         found: Identity | str | None = self._owners.get(key, now_s) or self._refused.get(key, now_s)
         if found is None:
@@ -211,9 +214,9 @@ class TokenReviews:
         try:
             status = self._kube.create("/apis/authentication.k8s.io/v1/tokenreviews", body)["status"]
         except KubeUnreachable as error:
-            raise Refusal(503, "the API server, which knows whose the token is, cannot be reached") from error
+            raise Refusal(503, "the API server cannot be reached to review the token") from error
         except ApiError as error:
-            raise Refusal(500, f"the API server would not say whose the token is: {error}") from error
+            raise Refusal(500, f"the API server refused to review the token: {error}") from error
         if not status.get("authenticated"):
             return "the bearer token is not valid"
         user = status["user"]

@@ -1,4 +1,4 @@
-"""What clients may find out about the two APIs before they ask: groups, versions, resources."""
+"""Discovery documents of the two APIs: groups, versions, resources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["CUSTOM", "EXTERNAL", "POLICIES", "VERSIONS", "group", "group_list", 
 Json = dict[str, Any]
 EXTERNAL, CUSTOM = "external.metrics.k8s.io", "custom.metrics.k8s.io"
 VERSIONS = {EXTERNAL: "v1beta1", CUSTOM: "v1beta2"}
-POLICIES = "kneepolicies.surgekit.dev"  # how custom.metrics spells a resource of another group
+POLICIES = "kneepolicies.surgekit.dev"  # resource.group, as custom.metrics names resources
 _RESOURCES = {
     EXTERNAL: (METRIC, "ExternalMetricValueList"),
     CUSTOM: (f"{POLICIES}/{METRIC}", "MetricValueList"),
@@ -39,8 +39,7 @@ def resource_list(name: str) -> Json:
 
 
 def openapi() -> Json:
-    """That there is nothing to say about the metrics' schemas: without it kube-apiserver logs an error every
-    minute. It makes its OpenAPI v3 of this one."""
+    """An empty document: without one kube-apiserver logs an error every minute."""
     return {"swagger": "2.0", "info": {"title": "surgekit metrics adapter", "version": "v1"}, "paths": {}}
 
 

@@ -1,4 +1,4 @@
-"""Answers of the API server, remembered for a while."""
+"""A cache with a time to live per entry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 class Expiring(Generic[K, V]):
-    """Each value until a time of its own; the oldest go when there are too many. Safe between threads."""
+    """Keeps each value until its own time; evicts the oldest when full. Thread-safe."""
 
     def __init__(self, at_most: int) -> None:
         self._at_most = at_most
@@ -25,7 +25,7 @@ class Expiring(Generic[K, V]):
 
     def put(self, key: K, value: V, until_s: float) -> None:
         with self._lock:
-            self._kept.pop(key, None)  # so that dicts' order of insertion is the order of age
+            self._kept.pop(key, None)  # keeps the order of insertion the order of age
             self._kept[key] = (until_s, value)
             while len(self._kept) > self._at_most:
                 del self._kept[next(iter(self._kept))]

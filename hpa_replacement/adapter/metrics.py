@@ -1,4 +1,4 @@
-"""What the adapter counts."""
+"""Metrics of the adapter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 __all__ = ["Metrics"]
 
-# Around the goal of 5 ms.
+# Dense around the goal of 5 ms.
 _BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0)
 
 
@@ -26,7 +26,7 @@ class Metrics:
         known = Gauge("surgekit_adapter_policies", "KneePolicies known", registry=self.registry)
         known.set_function(lambda: float(policies()))
         age = Gauge(
-            "surgekit_adapter_input_age_seconds", "Time since the API server last spoke of KneePolicies",
+            "surgekit_adapter_input_age_seconds", "Age of the watch of KneePolicies",
             registry=self.registry,
         )  # fmt: skip
         age.set_function(input_age_s)

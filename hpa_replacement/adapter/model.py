@@ -1,4 +1,4 @@
-"""What the adapter knows of a policy, and what it can answer."""
+"""A policy as the adapter keeps it, and the answers to a request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ POLICY_LABEL = "policy"
 
 @dataclass(frozen=True, slots=True)
 class PolicyFacts:
-    """Of a KneePolicy, what decides whether its target is served."""
+    """The fields of a KneePolicy that decide whether its target is served."""
 
     namespace: str
     name: str
@@ -30,13 +30,13 @@ class PolicyFacts:
     fault: str = ""  # a field that cannot be read, and its value
 
 
-# namespace -> name -> policy. Never changed in place: a request reads one picture to its end.
+# namespace -> name -> policy. Replaced, never changed in place: a request sees one consistent table.
 PolicyTable = Mapping[str, Mapping[str, PolicyFacts]]
 
 
 @dataclass(frozen=True, slots=True)
 class TargetValue:
-    """The replicas the HPA is to have, decided when."""
+    """The replicas to serve to the HPA, and when they were decided."""
 
     namespace: str
     policy: str

@@ -1,4 +1,4 @@
-"""An answer that is an error, as the `Status` object every Kubernetes client understands."""
+"""An error response, as the `Status` object every Kubernetes client understands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _REASONS = {
 
 
 class Refusal(Exception):
-    """Raised anywhere while a request is handled; `message` is for the caller."""
+    """Ends the handling of a request; `message` is for the caller."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)

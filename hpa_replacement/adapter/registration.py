@@ -1,7 +1,7 @@
-"""Our two APIServices: looked at first, made where there is none, never taken from another adapter.
+"""Registers our two APIServices; never takes one from another adapter.
 
-A cluster has one APIService per group and version. KEDA and prometheus-adapter want the same ones;
-overwriting theirs would take the metrics from every HPA that lives on them.
+A cluster has one APIService per group and version. KEDA and prometheus-adapter use the same ones; overwriting
+theirs would break every HPA that depends on them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,21 @@ from surgekit.errors import UserError
 from surgekit.kube.api_path import Resource
 from surgekit.kube.client import ApiError, Kube
 
-__all__ = ["AnothersApi", "Owner", "Service", "Standing", "api_service", "look", "register", "standings"]
+__all__ = [
+    "OwnedByAnother",
+    "Owner",
+    "Registration",
+    "Service",
+    "api_service",
+    "compare",
+    "register",
+    "registrations",
+]
 
 Json = dict[str, Any]
 _API_SERVICES = Resource("apiregistration.k8s.io/v1", "apiservices")
 _TRIES = 5
-_WITHOUT = {
+_ALTERNATIVE = {
     EXTERNAL: "use custom metrics (an Object metric of the KneePolicy)",
     CUSTOM: "use external metrics",
 }
@@ -30,7 +39,7 @@ _WITHOUT = {
 
 @dataclass(frozen=True)
 class Service:
-    """Where the adapter is reached."""
+    """The Service of the adapter."""
 
     namespace: str = "surgekit-system"
     name: str = "surgekit-adapter"
@@ -44,52 +53,54 @@ class Owner(StrEnum):
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Whose an APIService is, and what that means."""
+class Registration:
+    """An APIService, compared with ours."""
 
     group: str
     owner: Owner
-    current: bool  # ours, with today's CA and port
-    said: str
+    current: bool  # ours, with the present CA and port
+    message: str
 
 
-class AnothersApi(UserError):
-    """An APIService belongs to another adapter; the message says whose it is and what to do."""
+class OwnedByAnother(UserError):
+    """Another adapter owns an APIService; the message names it and says what to do."""
 
 
-def look(group: str, found: Json | None, service: Service, ca_pem: bytes | None) -> Standing:
-    """`found` is the APIService of `group` as the API server has it; without `ca_pem` any CA does. Pure."""
+def compare(group: str, found: Json | None, service: Service, ca_pem: bytes | None) -> Registration:
+    """Compare the APIService `found` (None: there is none) with ours; without `ca_pem` any CA will do."""
     name = _name(group)
     if found is None:
-        return Standing(group, Owner.NOBODY, False, f"APIService {name} is not there")
-    there = found["spec"].get("service")
-    if there is None or (there["namespace"], there["name"]) != (service.namespace, service.name):
-        whose = f"service {there['namespace']}/{there['name']}" if there else "the API server itself"
-        return Standing(
+        return Registration(group, Owner.NOBODY, False, f"APIService {name} does not exist")
+    present = found["spec"].get("service")
+    if present is None or (present["namespace"], present["name"]) != (service.namespace, service.name):
+        owner = f"service {present['namespace']}/{present['name']}" if present else "the API server itself"
+        return Registration(
             group,
             Owner.ANOTHER,
             False,
-            f"APIService {name} belongs to {whose} and is left alone. Either {_WITHOUT[group]}, which is "
+            f"APIService {name} belongs to {owner} and is left alone. Either {_ALTERNATIVE[group]}, which is "
             f"another APIService; or set `via: scale` in the KneePolicies, which needs none; or remove "
             f"the other adapter and its APIService first",
         )
     spec = found["spec"]
-    expected = _where(service, ca_pem or b"")
+    expected = _endpoint(service, ca_pem or b"")
     if ca_pem is None:
         del expected["caBundle"]
     current = all(spec.get(key, False) == value for key, value in expected.items())
-    data = "" if current else ", with another port or CA"
-    return Standing(group, Owner.OURS, current, f"APIService {name} is ours{data}")
+    difference = "" if current else ", with another port or CA"
+    return Registration(group, Owner.OURS, current, f"APIService {name} is ours{difference}")
 
 
-def standings(kube: Kube, groups: Sequence[str], service: Service, ca_pem: bytes | None) -> list[Standing]:
-    """Whose they are; writes nothing."""
-    return [look(group, _get(kube, group), service, ca_pem) for group in groups]
+def registrations(
+    kube: Kube, groups: Sequence[str], service: Service, ca_pem: bytes | None
+) -> list[Registration]:
+    """Read who owns the APIServices; writes nothing."""
+    return [compare(group, _get(kube, group), service, ca_pem) for group in groups]
 
 
-def register(kube: Kube, groups: Sequence[str], service: Service, ca_pem: bytes) -> list[Standing]:
-    """Make or renew the APIServices of `groups`; what was found. Writes nothing if any is another's."""
-    first: list[Standing] = standings(kube, groups, service, ca_pem)
+def register(kube: Kube, groups: Sequence[str], service: Service, ca_pem: bytes) -> list[Registration]:
+    """Create or update the APIServices, unless another adapter owns one; returns what was found first."""
+    first = registrations(kube, groups, service, ca_pem)
     for tries_left in reversed(range(_TRIES)):
         try:
             _register(kube, groups, service, ca_pem)
@@ -103,18 +114,18 @@ def register(kube: Kube, groups: Sequence[str], service: Service, ca_pem: bytes)
 
 def _register(kube: Kube, groups: Sequence[str], service: Service, ca_pem: bytes) -> None:
     found = {group: _get(kube, group) for group in groups}
-    looked = [look(group, obj, service, ca_pem) for group, obj in found.items()]
-    if others := [standing.said for standing in looked if standing.owner is Owner.ANOTHER]:
-        raise AnothersApi("; ".join(others))
-    for standing in looked:
-        obj = found[standing.group]
+    compared = [compare(group, obj, service, ca_pem) for group, obj in found.items()]
+    if others := [registration.message for registration in compared if registration.owner is Owner.ANOTHER]:
+        raise OwnedByAnother("; ".join(others))
+    for registration in compared:
+        obj = found[registration.group]
         if obj is None:
-            kube.create(_API_SERVICES.path(), api_service(standing.group, service, ca_pem))
-        elif not standing.current:
-            # With the version that was looked at: should somebody take it over meanwhile, this fails.
+            kube.create(_API_SERVICES.path(), api_service(registration.group, service, ca_pem))
+        elif not registration.current:
+            # With the version that was read: the patch fails if somebody changed it meanwhile.
             metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
-            body = {"metadata": metadata, "spec": _where(service, ca_pem)}
-            kube.patch(_API_SERVICES.path(name=_name(standing.group)), body)
+            body = {"metadata": metadata, "spec": _endpoint(service, ca_pem)}
+            kube.patch(_API_SERVICES.path(name=_name(registration.group)), body)
 
 
 def api_service(group: str, service: Service, ca_pem: bytes) -> Json:
@@ -125,15 +136,15 @@ def api_service(group: str, service: Service, ca_pem: bytes) -> Json:
         "spec": {
             "group": group,
             "version": VERSIONS[group],
-            # Low, as other adapters have it: nobody's `kubectl get` is to find these before its own.
+            # Low, as for other adapters: `kubectl get` must not prefer these resources.
             "groupPriorityMinimum": 100,
             "versionPriority": 100,
-            **_where(service, ca_pem),
+            **_endpoint(service, ca_pem),
         },
     }
 
 
-def _where(service: Service, ca_pem: bytes) -> Json:
+def _endpoint(service: Service, ca_pem: bytes) -> Json:
     return {
         "service": {"namespace": service.namespace, "name": service.name, "port": service.port},
         "caBundle": b64encode(ca_pem).decode(),

@@ -1,7 +1,7 @@
-"""Label selectors as the API server and the HPA write them: `a=b`, `a!=b`, `a in (b,c)`, `a`, `!a`.
+"""Parses label selectors as the API server and the HPA write them: `a=b`, `a!=b`, `a in (b,c)`, `a`, `!a`.
 
-The grammar is that of k8s.io/apimachinery/pkg/labels without `>` and `<`. A text is cut into tokens and these
-are read one by one, so that the time it takes goes with its length, whatever it says.
+The grammar is that of k8s.io/apimachinery/pkg/labels without `>` and `<`. Tokens are read one by one, so the
+time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _SYMBOLS, _SPACES = frozenset("=!(),<>"), frozenset(" \t\r\n")
 _ALPHANUMERIC = frozenset(string.ascii_letters + string.digits)
 _INNER = _ALPHANUMERIC | frozenset("-_.")
 _DNS = frozenset(string.ascii_lowercase + string.digits + "-")
-_LONGEST = 4096  # characters; a name has 253 at most, and nobody names more than a few
-_LONGEST_NAME, _LONGEST_PREFIX = 63, 253
+_LENGTH_MAX = 4096  # characters; a name has at most 253, and a selector names only a few
+_NAME_MAX, _PREFIX_MAX = 63, 253
 _END = ""  # the token after the last
 
 
 class SelectorError(ValueError):
-    """Not a label selector; the message shows the part that is not understood."""
+    """Not a label selector; the message shows the invalid part."""
 
 
 class Operator(StrEnum):
@@ -41,7 +41,7 @@ class Requirement:
     values: frozenset[str] = frozenset()
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """As Kubernetes has it: a label that is absent is not in any set of values."""
+        """As in Kubernetes: an absent label is in no set of values."""
         match self.operator:
             case Operator.IN:
                 return labels.get(self.key) in self.values
@@ -55,7 +55,7 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Selector:
-    """All requirements must hold; none selects everything."""
+    """All requirements must hold; without any it selects everything."""
 
     requirements: tuple[Requirement, ...]
 
@@ -63,20 +63,20 @@ class Selector:
         return all(requirement.holds(labels) for requirement in self.requirements)
 
     def values_of(self, key: str) -> frozenset[str] | None:
-        """The only values of `key` that can match; None: any may."""
+        """The values of `key` that can match; None: any value."""
         named = [r.values for r in self.requirements if r.key == key and r.operator is Operator.IN]
         return frozenset.intersection(*named) if named else None
 
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Selector:
-    if len(text) > _LONGEST:
-        raise SelectorError(f"label selector of {len(text)} characters; at most {_LONGEST} are read")
+    if len(text) > _LENGTH_MAX:
+        raise SelectorError(f"label selector of {len(text)} characters; at most {_LENGTH_MAX} are read")
     return _Parser(text).selector()
 
 
 class _Parser:
-    """`_next` is the token to be read; `in` and `notin` are words like others where an operator cannot be."""
+    """`_next` is the next token. `in` and `notin` are operators only where an operator is expected."""
 
     def __init__(self, text: str) -> None:
         self._text, self._tokens = text, _tokens(text)
@@ -90,7 +90,7 @@ class _Parser:
             self._take()
             requirements.append(self._requirement())
         if self._next != _END:
-            raise self._not_understood("',' or the end")
+            raise self._error("',' or the end")
         return Selector(tuple(requirements))
 
     def _requirement(self) -> Requirement:
@@ -110,25 +110,25 @@ class _Parser:
             case "in" | "notin":
                 operator = Operator(self._take())
                 return Requirement(key, operator, self._values())
-        raise self._not_understood("an operator")
+        raise self._error("an operator")
 
     def _key(self) -> str:
         key = self._next
         prefix, slash, name = key.rpartition("/")
         if not _is_name(name) or (slash and not _is_subdomain(prefix)):
-            raise self._not_understood("a label's key")
+            raise self._error("a label's key")
         return self._take()
 
     def _value(self) -> str:
-        """Empty where there is none."""
+        """Empty if there is none."""
         if self._next in (_END, ",", ")"):
             return ""
         if not _is_name(self._next):
-            raise self._not_understood("a label's value")
+            raise self._error("a label's value")
         return self._take()
 
     def _values(self) -> frozenset[str]:
-        """At least the empty one: `()` and `(a,)` have it, too."""
+        """`()` and `(a,)` contain the empty value."""
         self._expect("(")
         values = {self._value()}
         while self._next == ",":
@@ -139,20 +139,20 @@ class _Parser:
 
     def _expect(self, token: str) -> None:
         if self._next != token:
-            raise self._not_understood(repr(token))
+            raise self._error(repr(token))
         self._take()
 
     def _take(self) -> str:
         token, self._next = self._next, next(self._tokens, _END)
         return token
 
-    def _not_understood(self, wanted: str) -> SelectorError:
+    def _error(self, wanted: str) -> SelectorError:
         text, found = _shown(self._text), _shown(self._next) if self._next else "the end"
         return SelectorError(f"label selector {text}: {found} where {wanted} should be")
 
 
 def _tokens(text: str) -> Iterator[str]:
-    """Symbols, words, and the end."""
+    """Split into symbols and words, then the end."""
     at = 0
     while at < len(text):
         begin = at
@@ -171,7 +171,7 @@ def _tokens(text: str) -> Iterator[str]:
 def _is_name(text: str) -> bool:
     """A label's value, or its key without the prefix."""
     return (
-        0 < len(text) <= _LONGEST_NAME
+        0 < len(text) <= _NAME_MAX
         and text[0] in _ALPHANUMERIC
         and text[-1] in _ALPHANUMERIC
         and _INNER.issuperset(text)
@@ -180,7 +180,7 @@ def _is_name(text: str) -> bool:
 
 def _is_subdomain(text: str) -> bool:
     labels = text.split(".")
-    return len(text) <= _LONGEST_PREFIX and all(
+    return len(text) <= _PREFIX_MAX and all(
         label and not label.startswith("-") and not label.endswith("-") and _DNS.issuperset(label)
         for label in labels
     )

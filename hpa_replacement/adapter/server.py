@@ -21,7 +21,7 @@ from hpa_replacement.adapter.authentication import (
     TokenReviews,
     forwarded,
 )
-from hpa_replacement.adapter.authorisation import Asked, Authoriser
+from hpa_replacement.adapter.authorisation import AccessRequest, Authoriser
 from hpa_replacement.adapter.metrics import Metrics
 from hpa_replacement.adapter.model import NotFound, TargetValue
 from hpa_replacement.adapter.refusal import Refusal
@@ -103,16 +103,16 @@ class Application:
 
     def _believes(self, name: str | None) -> bool:
         rules = self._front_proxy.rules
-        return rules is not None and rules.believes(name)
+        return rules is not None and rules.trusts(name)
 
-    def admit(self, asked: Asked) -> None:
+    def admit(self, asked: AccessRequest) -> None:
         """Raises a Refusal unless whoever asks is known and may."""
         self._authoriser.check(self._who(flask.request.environ), asked, time.monotonic())
 
     def _who(self, environ: dict[str, Any]) -> Identity:
         rules = self._front_proxy.rules
         peer = environ.get(PEER)
-        if rules is not None and rules.believes(peer):
+        if rules is not None and rules.trusts(peer):
             if user := forwarded(rules, environ[HEADERS]):
                 return user
             raise Refusal(401, "the front proxy names no user")
@@ -201,7 +201,7 @@ def _flask(application: Application) -> flask.Flask:
     return app
 
 
-def _asked() -> Asked:
+def _asked() -> AccessRequest:
     asked, view = flask.request, flask.request.view_args or {}
     match asked.endpoint:
         case "external_metric":
@@ -210,14 +210,14 @@ def _asked() -> Asked:
             names = (discovery.POLICIES, view["metric"], view["name"])
             return _attributes("get", discovery.CUSTOM, view["namespace"], *names)
         case _:
-            return Asked(asked.method.lower(), path=asked.path)
+            return AccessRequest(asked.method.lower(), path=asked.path)
 
 
 def _attributes(
     verb: str, group: str, namespace: str, resource: str, subresource: str = "", name: str = ""
-) -> Asked:
+) -> AccessRequest:
     """As kube-apiserver reads the same path: the one rule in RBAC holds for both."""
-    return Asked(verb, "", group, discovery.VERSIONS[group], resource, subresource, namespace, name)
+    return AccessRequest(verb, "", group, discovery.VERSIONS[group], resource, subresource, namespace, name)
 
 
 def _known(group: str, version: str | None = None) -> None:

@@ -16,20 +16,18 @@ class Settings(ProcessSettings):
     PART: ClassVar[str] = "adapter"
 
     max_age_intervals: float = setting(
-        5.0, "sampling intervals of its policy after which a target is no longer served",
+        5.0, "a target decided longer ago than this many sampling intervals is not served",
         minimum=1.0, maximum=1000.0,
     )  # fmt: skip
     max_input_age_s: float = setting(
-        60.0, "seconds without word from the API server after which nothing is served",
+        60.0, "nothing is served when the watch of KneePolicies is older than this many seconds",
         minimum=5.0, maximum=3600.0,
     )  # fmt: skip
     allowed_for_s: float = setting(
-        60.0, "seconds for which it is remembered that somebody may read a metric", minimum=0.0, maximum=600.0
+        60.0, "seconds to cache that a user may read a metric", minimum=0.0, maximum=600.0
     )
-    denied_for_s: float = setting(
-        10.0, "seconds for which it is remembered that somebody may not", minimum=0.0, maximum=600.0
-    )
-    bind: str = setting("0.0.0.0:8443", "address and port where metrics are asked for")
+    denied_for_s: float = setting(10.0, "seconds to cache that a user may not", minimum=0.0, maximum=600.0)
+    bind: str = setting("0.0.0.0:8443", "address and port of the metrics APIs")
     tls_directory: Path = setting(
-        Path("/etc/surgekit/tls"), "directory with tls.crt and tls.key; a renewed pair is served at once"
+        Path("/etc/surgekit/tls"), "directory with tls.crt and tls.key; a renewed pair is loaded at once"
     )

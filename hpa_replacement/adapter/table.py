@@ -1,4 +1,4 @@
-"""The watch of KneePolicies, as the table that requests are answered from."""
+"""The table of KneePolicies that requests are answered from, kept by a watch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DEFAULT_INTERVAL = "30s"  # the CRD's default, which the paper uses
 
 
 class Policies(Table[PolicyFacts]):
-    """The consumer of the watch; `table` is replaced as a whole, so that readers need no lock."""
+    """Consumes the watch; `table` is replaced as a whole, so readers need no lock."""
 
     def __init__(self, kube: Kube, unreadable: Unreadable) -> None:
         super().__init__(unreadable)
@@ -45,7 +45,7 @@ class Policies(Table[PolicyFacts]):
         return read_policy(obj)
 
     def listed(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
-        """At once: what is answered in between must be of one picture."""
+        """Replace the table at once, so that every answer sees one consistent table."""
         table: dict[str, dict[str, PolicyFacts]] = {}
         for obj in there:
             facts = obj.says if obj.readable else self.table.get(obj.namespace, {}).get(obj.name)
@@ -66,7 +66,7 @@ class Policies(Table[PolicyFacts]):
 
 @checked
 def read_policy(obj: Json) -> PolicyFacts:
-    """Absent fields have the CRD's defaults (mode shadow, via scale): served is only what says so."""
+    """Absent fields have the CRD's defaults: mode shadow and via scale, which are not served."""
     metadata, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
     faults: list[str] = []
     try:

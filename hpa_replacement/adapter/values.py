@@ -1,7 +1,7 @@
-"""The value of a metric, or why there is none. Pure.
+"""Finds the value of a metric, or says why there is none. Pure.
 
-No value is an answer too: the HPA leaves a target alone whose metric it cannot get. So everything that
-is in doubt is NotFound with a reason, and nothing ever becomes 0.
+The HPA leaves a target alone if it cannot get its metric. So in any doubt the answer is NotFound with a
+reason, never 0.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from surgekit.process.modes import Mode
 __all__ = ["Limits", "Picture", "custom_list", "external_list", "named", "selected", "withheld"]
 
 Json = dict[str, Any]
-_NAMED_AT_MOST = 5  # policies a reason lists
+_NAMED_MAX = 5  # policies listed in a reason
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How old what an answer rests on may be."""
+    """Maximum ages of decisions and of the watch."""
 
     max_age_intervals: float  # of a decision, in sampling intervals of its policy
     max_input_age_s: float  # of the watch
@@ -38,18 +38,18 @@ class Limits:
 
 @dataclass(frozen=True)
 class Picture:
-    """What is known at one moment."""
+    """Everything an answer depends on, at one moment."""
 
     table: PolicyTable
-    input_age_s: float  # since the API server last spoke
+    input_age_s: float  # of the watch
     now_s: float  # wall clock
     limits: Limits
 
 
 def selected(picture: Picture, namespace: str, metric: str, selector: Selector) -> TargetValue | NotFound:
-    """For external.metrics: of the one policy in `namespace` that `selector` names.
+    """For external.metrics: the target of the one policy in `namespace` that `selector` matches.
 
-    The HPA adds up whatever an external metric returns; two policies' targets added up are nobody's.
+    The HPA adds up all values of an external metric; the sum of two policies' targets would be wrong.
     """
     if nothing := _nothing(picture, metric):
         return nothing
@@ -58,7 +58,7 @@ def selected(picture: Picture, namespace: str, metric: str, selector: Selector) 
         return _value(picture, found[0])
     if not found:
         return NotFound(f"no KneePolicy in namespace {namespace!r} matches the selector")
-    names = [policy.name for policy in found[:_NAMED_AT_MOST]]
+    names = [policy.name for policy in found[:_NAMED_MAX]]
     more = f" and {len(found) - len(names)} more" if len(found) > len(names) else ""
     return NotFound(
         f"{len(found)} KneePolicies match ({', '.join(names)}{more}); select exactly one, {POLICY_LABEL}=NAME"
@@ -68,7 +68,7 @@ def selected(picture: Picture, namespace: str, metric: str, selector: Selector) 
 def named(
     picture: Picture, namespace: str, name: str, metric: str, selector: Selector
 ) -> TargetValue | NotFound:
-    """For custom.metrics: of the policy `name`, if the metric's labels are `selector`'s."""
+    """For custom.metrics: the target of the policy `name`, if `selector` matches the metric's labels."""
     if nothing := _nothing(picture, metric):
         return nothing
     policy = picture.table.get(namespace, {}).get(name)
@@ -80,16 +80,16 @@ def named(
 
 
 def withheld(policy: PolicyFacts, now_s: float, limits: Limits) -> str:
-    """Why this policy's target is not for the HPA; empty if it is."""
+    """Why this policy's target is not served; empty if it is."""
     return next(_objections(policy, now_s, limits), "")
 
 
 def _objections(policy: PolicyFacts, now_s: float, limits: Limits) -> Iterator[str]:
-    """The most telling first."""
+    """The most helpful first."""
     if policy.fault:
         yield policy.fault
     if not policy.via_metrics:
-        yield "it is carried out through `scale` (spec.via)"
+        yield "it is applied through `scale` (spec.via)"
     if policy.mode is not Mode.ENFORCE:
         yield f"its mode is {policy.mode}"
     if policy.paused:
@@ -148,10 +148,10 @@ def _nothing(picture: Picture, metric: str) -> NotFound | None:
 
 
 def _matching(policies: Mapping[str, PolicyFacts], selector: Selector) -> list[PolicyFacts]:
-    """By name where the selector names any, so that the usual question costs no search."""
+    """Look up by name if the selector gives names, as it usually does."""
     names = selector.values_of(POLICY_LABEL)
-    asked = policies.values() if names is None else [policies[n] for n in sorted(names) if n in policies]
-    return [policy for policy in asked if selector.matches(_labels(policy.name))]
+    candidates = policies.values() if names is None else [policies[n] for n in sorted(names) if n in policies]
+    return [policy for policy in candidates if selector.matches(_labels(policy.name))]
 
 
 def _value(picture: Picture, policy: PolicyFacts) -> TargetValue | NotFound:

@@ -1,65 +1,68 @@
-"""Algorithm 2 of the paper: when to search, when to reuse a known knee (variants other than best).
+"""Algorithm 2 of the paper: search on errors, reuse a known knee (variant paper).
 
-What a cluster needs beyond it: latency can trigger as errors do; errors go before a fall of CPU utilisation
-(printed, the second `if` could undo the first); a known knee with errors at it for two clean samples is
-forgotten.
+Added for a live cluster: high latency triggers a scale-up as errors do; errors go before a fall of CPU
+utilisation (as printed, the second `if` could undo the first); a known knee that shows errors in two clean
+samples is forgotten.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from hpa_replacement.decision.context import Round
+from hpa_replacement.decision.context import DecisionContext
 from hpa_replacement.decision.model import Decision, KnownKnee
-from hpa_replacement.decision.searching import begin
+from hpa_replacement.decision.searching import TROUBLED_MAX, begin_search
 
-__all__ = ["TROUBLED_MAX", "handle_load"]
-
-TROUBLED_MAX = 2  # clean samples with errors at a known knee after which it no longer holds
+__all__ = ["handle_load"]
 
 
-def handle_load(this: Round) -> Decision:
+def handle_load(context: DecisionContext) -> Decision:
     """Lines 30 to 38."""
-    if this.sample.throughput_per_s <= 0 and not this.trouble:
-        return this.stay("no load")
-    if this.trouble:
-        return _scale_up(this)
-    before, now = this.state.cpu_utilisation, this.sample.cpu_utilisation
-    if before and now is not None and (before - now) / before > this.policy.thresholds.cpu_drop:
-        return _scale_down(this, f"CPU utilisation fell from {before:.0%} to {now:.0%}")
-    return this.stay("no errors, no fall of CPU utilisation")
+    if context.sample.throughput_per_s <= 0 and not context.trouble:
+        return context.hold("no load")
+    if context.trouble:
+        return _scale_up(context)
+    before, now = context.state.cpu_utilisation, context.sample.cpu_utilisation
+    if before and now is not None and (before - now) / before > context.policy.thresholds.cpu_drop:
+        return _scale_down(context, f"CPU utilisation fell from {before:.0%} to {now:.0%}")
+    return context.hold("no errors, no fall of CPU utilisation")
 
 
-def _closest(this: Round) -> KnownKnee | None:
+def _closest_throughput(context: DecisionContext) -> KnownKnee | None:
     """FindClosestThroughput, lines 3 to 11."""
-    t = this.sample.throughput_per_s
-    return min(this.state.known, key=lambda k: abs(k.throughput_per_s - t), default=None)
+    t_current = context.sample.throughput_per_s
+    return min(context.state.known, key=lambda k: abs(k.throughput_per_s - t_current), default=None)
 
 
-def _scale_up(this: Round) -> Decision:
+def _scale_up(context: DecisionContext) -> Decision:
     """Lines 12 to 25."""
-    limits, r, t = this.policy.thresholds, this.sample.replicas, this.sample.throughput_per_s
-    known, state = _closest(this), this.state
-    if known is not None and abs(known.throughput_per_s - t) < limits.throughput_per_s:
-        if this.within(known.replicas) != r:
-            why = f"{this.trouble}: the knee known for {known.throughput_per_s:.3g}/s"
-            return this.scale(known.replicas, why, state=replace(state, troubled=0))
-        troubled = state.troubled + this.sample.clean
+    thresholds, replicas = context.policy.thresholds, context.sample.replicas
+    known, state = _closest_throughput(context), context.state
+    if (
+        known is not None
+        and abs(known.throughput_per_s - context.sample.throughput_per_s) < thresholds.throughput_per_s
+    ):
+        if context.clamp(known.replicas) != replicas:
+            why = f"{context.trouble}: the knee known for {known.throughput_per_s:.3g}/s"
+            return context.scale(known.replicas, why, state=replace(state, troubled=0))
+        troubled = state.troubled + context.sample.clean
         state = replace(state, troubled=troubled)
         if troubled < TROUBLED_MAX or known.confirmed:
-            return this.stay(f"{this.trouble}, but {r} is the knee known for this load", state=state)
-        rest = tuple(k for k in state.known if k is not known)
-        state = replace(state, known=rest, doubted=True)
-    cautious = this.sample.errors_per_s < limits.errors_per_s
-    right = min(r + this.high // 2, this.high) if cautious else this.high
-    return begin(this, r + 1, right, this.trouble, state=state)
+            return context.hold(
+                f"{context.trouble}, but {replicas} is the knee known for this load", state=state
+            )
+        others = tuple(k for k in state.known if k is not known)
+        state = replace(state, known=others, doubted=True)
+    cautious = context.sample.errors_per_s < thresholds.errors_per_s
+    right = min(replicas + context.high // 2, context.high) if cautious else context.high
+    return begin_search(context, replicas + 1, right, context.trouble, state=state)
 
 
-def _scale_down(this: Round, why: str) -> Decision:
-    """Lines 26 to 29. Without history it does nothing."""
-    known = _closest(this)
+def _scale_down(context: DecisionContext, why: str) -> Decision:
+    """Lines 26 to 29. Does nothing while no knee is known."""
+    known, replicas = _closest_throughput(context), context.sample.replicas
     if known is None:
-        return this.stay(f"{why}; no knee is known yet")
-    if this.within(known.replicas) == this.sample.replicas:
-        return this.stay(f"{why}; {this.sample.replicas} is the knee known for the closest throughput")
-    return this.scale(known.replicas, f"{why}: the knee known for {known.throughput_per_s:.3g}/s")
+        return context.hold(f"{why}; no knee is known yet")
+    if context.clamp(known.replicas) == replicas:
+        return context.hold(f"{why}; {replicas} is the knee known for the closest throughput")
+    return context.scale(known.replicas, f"{why}: the knee known for {known.throughput_per_s:.3g}/s")

@@ -1,4 +1,4 @@
-"""One round of deciding: what all parts of it look at, with the bounds worked out once."""
+"""The inputs of one decision, with the bounds that follow from them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from hpa_replacement.decision.model import Decision, Sample, State
 from hpa_replacement.decision.policy import Policy
 from hpa_replacement.search import Variant
 
-__all__ = ["Round"]
+__all__ = ["LOAD_MEMORY", "DecisionContext"]
 
-# A search of ours asks for at most so many times what the budget gives each interval: a knee beyond that
+# A search of variant best asks for at most so many times the average share of the budget: a knee beyond that
 # could not be afforded, so it need not be known.
-_BEYOND_SHARE = 1.25
+_SEARCH_BEYOND_SHARE = 1.25
+# Intervals over which mean and peak of the load are remembered: loads move, and a window can be a day.
+LOAD_MEMORY = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class DecisionContext:
     policy: Policy
     state: State
     sample: Sample
@@ -29,12 +31,12 @@ class Round:
 
     @property
     def high(self) -> int:
-        """What the cluster and the policy allow."""
+        """The most replicas that policy and cluster allow."""
         return min(self.policy.max_replicas, self.sample.capacity)
 
     @property
     def ceiling(self) -> int:
-        """What one more interval may have: also the cap and the rest of the budget count."""
+        """The most replicas for the next interval: `high`, the exploration cap, the rest of the budget."""
         limits = [self.high]
         if self.policy.search.exploration_cap is not None:
             limits.append(self.policy.search.exploration_cap)
@@ -43,17 +45,16 @@ class Round:
         return min(limits)
 
     @property
-    def reach(self) -> int:
-        """What a search may ask for."""
-        if self.policy.budget is None or self.state.spending is None or not self.ours:
+    def search_ceiling(self) -> int:
+        """The most replicas a search may ask for."""
+        average_share = self.average_share
+        if average_share is None or not self.follows_load:
             return self.ceiling
-        each = budget.affordable_on_average(
-            self.state.spending, self.policy.budget, self.policy.interval_s, self.now_s
-        )
-        return min(self.ceiling, max(int(_BEYOND_SHARE * each), self.low))
+        return min(self.ceiling, max(int(_SEARCH_BEYOND_SHARE * average_share), self.low))
 
     @property
-    def ours(self) -> bool:
+    def follows_load(self) -> bool:
+        """Whether each load gets its knee (variant best), rather than Algorithm 2 reacting to errors."""
         return self.policy.search.variant is Variant.BEST
 
     @property
@@ -61,18 +62,46 @@ class Round:
         """Why more replicas are needed; empty when they are not."""
         if self.sample.errors_per_s > 0:
             return f"{self.sample.errors_per_s:g} errors/s"
-        most = self.policy.thresholds.latency_s
-        if most is not None and self.sample.latency_s is not None and self.sample.latency_s > most:
-            return f"latency {self.sample.latency_s:.3g} s above {most:g} s"
+        limit_s = self.policy.thresholds.latency_s
+        if limit_s is not None and self.sample.latency_s is not None and self.sample.latency_s > limit_s:
+            return f"latency {self.sample.latency_s:.3g} s above {limit_s:g} s"
         return ""
 
-    def within(self, replicas: int) -> int:
+    @property
+    def average_share(self) -> float | None:
+        """Replicas the budget gives each remaining interval on average; None without a budget."""
+        if self.policy.budget is None or self.state.spending is None:
+            return None
+        return budget.affordable_on_average(
+            self.state.spending, self.policy.budget, self.policy.interval_s, self.now_s
+        )
+
+    def budget_share(self, state: State, load: float) -> tuple[int | None, State]:
+        """Replicas the budget gives an interval with this load (None: no limit); remembers the load."""
+        average_share = self.average_share
+        if average_share is None or load <= 0:
+            return None, state
+        count = min(state.load_count + 1, LOAD_MEMORY)
+        mean = state.load_mean + (load - state.load_mean) / count
+        share = max(budget.share_of_load(average_share, load, mean), self.low)
+        return share, replace(state, load_mean=mean, load_count=count)
+
+    def reserve_for_peak(self, peak_knee: int) -> int:
+        """Replicas to keep while the load is low; the budget pays for them to the end of the window.
+
+        Replicas follow a load an interval late: a reserve is there when the next peak begins.
+        """
+        return 0 if self.average_share is None else min(int(self.average_share), peak_knee)
+
+    def clamp(self, replicas: int) -> int:
         return max(min(replicas, self.ceiling), self.low)
 
     def scale(self, replicas: int, *reasons: str, state: State | None = None) -> Decision:
-        replicas = self.within(replicas)
+        """Ask for this many replicas, clamped to the bounds."""
+        replicas = self.clamp(replicas)
         state = replace(state or self.state, asked=replicas, asked_at_s=self.now_s)
         return Decision(replicas, state, reasons)
 
-    def stay(self, *reasons: str, state: State | None = None) -> Decision:
+    def hold(self, *reasons: str, state: State | None = None) -> Decision:
+        """Leave the replicas as they are."""
         return Decision(None, state or self.state, reasons)

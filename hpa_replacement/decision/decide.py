@@ -1,4 +1,4 @@
-"""How many replicas, and why: one call a sampling interval. Pure; when in doubt the target is left alone."""
+"""Decides once a sampling interval how many replicas a target gets. In doubt it leaves the target alone."""
 
 from __future__ import annotations
 
@@ -6,101 +6,107 @@ from dataclasses import replace
 
 from hpa_replacement.decision import budget
 from hpa_replacement.decision.algorithm2 import handle_load
-from hpa_replacement.decision.context import Round
-from hpa_replacement.decision.load_following import follow_load, note_load
+from hpa_replacement.decision.context import DecisionContext
+from hpa_replacement.decision.load_following import follow_load, remember_load
 from hpa_replacement.decision.model import Decision, NoSample, Sample, State
 from hpa_replacement.decision.policy import Policy
-from hpa_replacement.decision.searching import PATIENCE, go_on
+from hpa_replacement.decision.searching import READY_WAIT, continue_search
 
 __all__ = ["decide"]
 
-# Intervals between two decisions after which the clock is not believed for one round.
-_JUMP = 10
-# Intervals after which a sample says nothing about now.
+# Intervals between two decisions beyond which the clock is taken to have jumped.
+_CLOCK_JUMP = 10
+# Intervals after which a sample is too old to decide on.
 _STALE = 3
 
 
 def decide(policy: Policy, state: State, sample: Sample | NoSample, now_s: float) -> Decision:
     last_s = state.decided_at_s
     state = replace(state, decided_at_s=now_s)
-    if last_s is not None and not 0 <= now_s - last_s <= _JUMP * policy.interval_s:
-        # Times of before mean nothing now; what was learnt stays.
-        spending = state.spending
-        if spending is not None and spending.window_start_s > now_s:
-            spending = replace(spending, window_start_s=now_s)
-        state = replace(state, asked_at_s=now_s, spending=spending)
-        return _nothing(state, f"the clock went from {last_s:.0f} to {now_s:.0f} s since the last decision")
-    if policy.budget is not None:
-        state = _charge(policy, policy.budget, state, sample, now_s if last_s is None else last_s, now_s)
-    else:
-        state = replace(state, spending=None)
-    why = sample.reason if isinstance(sample, NoSample) else _unusable(policy, sample, now_s)
-    if policy.budget is not None and state.spending is not None:
-        enough = budget.affordable(state.spending, policy.budget) >= policy.min_replicas
-        if state.stopped and enough:
-            state = replace(state, stopped=False, asked=policy.min_replicas, asked_at_s=now_s)
-            return Decision(policy.min_replicas, state, ("a new budget: replicas again",))
-        if state.stopped or (not enough and not why):
-            return _spent(policy, policy.budget, state, now_s)
-    if why or isinstance(sample, NoSample):
-        return _nothing(state, why)
+    if last_s is not None and not 0 <= now_s - last_s <= _CLOCK_JUMP * policy.interval_s:
+        return _after_clock_jump(state, last_s, now_s)
+    state = _charge_budget(policy, state, sample, now_s if last_s is None else last_s, now_s)
+    unusable = sample.reason if isinstance(sample, NoSample) else _why_unusable(policy, sample, now_s)
+    ended = _end_or_renew_budget(policy, state, now_s, usable=not unusable)
+    if ended is not None:
+        return ended
+    if unusable or isinstance(sample, NoSample):
+        return _undecided(state, unusable)
     state = replace(state, running=sample.replicas)
-    decision = _decide(Round(policy, state, sample, now_s))
+    decision = _decide(DecisionContext(policy, state, sample, now_s))
     running = sample.replicas if decision.replicas is None else decision.replicas
     kept = replace(decision.state, cpu_utilisation=sample.cpu_utilisation, running=running)
     return replace(decision, state=kept)
 
 
-def _decide(this: Round) -> Decision:
-    if this.ours:
-        this = note_load(this)
-    sample, state = this.sample, this.state
+def _decide(context: DecisionContext) -> Decision:
+    """Go on with a search, return to the bounds, wait for replicas to be Ready, or handle the load."""
+    if context.follows_load:
+        context = remember_load(context)
+    policy, state, sample = context.policy, context.state, context.sample
     if state.search is not None:
-        if (
-            state.search.variant is this.policy.search.variant
-            and state.search.right <= this.policy.max_replicas
-        ):
-            return go_on(this)
-        this = replace(this, state=replace(state, search=None))  # another policy than it was begun under
-    if this.within(sample.replicas) != sample.replicas:
-        return this.scale(
-            sample.replicas, f"{sample.replicas} replicas are outside {this.low}..{this.ceiling}"
-        )
-    waited_s = this.now_s - this.state.asked_at_s
-    if not sample.clean and this.state.asked is not None and waited_s <= PATIENCE * this.policy.interval_s:
-        return this.stay(f"settling: {sample.ready_replicas} of {sample.replicas} Ready, window not clean")
-    return follow_load(this) if this.ours else handle_load(this)
+        if state.search.variant is policy.search.variant and state.search.right <= policy.max_replicas:
+            return continue_search(context)
+        context = replace(context, state=replace(state, search=None))  # the policy has changed since
+    if context.clamp(sample.replicas) != sample.replicas:
+        why = f"{sample.replicas} replicas are outside {context.low}..{context.ceiling}"
+        return context.scale(sample.replicas, why)
+    waited_s = context.now_s - state.asked_at_s
+    if not sample.clean and state.asked is not None and waited_s <= READY_WAIT * policy.interval_s:
+        return context.hold(f"settling: {sample.ready_replicas} of {sample.replicas} Ready, window not clean")
+    return follow_load(context) if context.follows_load else handle_load(context)
 
 
-def _charge(
-    policy: Policy,
-    allowed: budget.Budget,
-    state: State,
-    sample: Sample | NoSample,
-    since_s: float,
-    now_s: float,
+def _after_clock_jump(state: State, last_s: float, now_s: float) -> Decision:
+    """Skip one decision: earlier times mean nothing now. Everything learnt stays."""
+    spending = state.spending
+    if spending is not None and spending.window_start_s > now_s:
+        spending = replace(spending, window_start_s=now_s)
+    state = replace(state, asked_at_s=now_s, spending=spending)
+    return _undecided(state, f"the clock went from {last_s:.0f} to {now_s:.0f} s since the last decision")
+
+
+def _charge_budget(
+    policy: Policy, state: State, sample: Sample | NoSample, since_s: float, now_s: float
 ) -> State:
-    # What the target was asked for, not what became of it: asked for is taken from others.
+    if policy.budget is None:
+        return replace(state, spending=None)
+    # spec.replicas counts, Ready or not: pods that are starting hold their resources, too.
     replicas = sample.replicas if isinstance(sample, Sample) else state.running
     before = state.spending
-    spending = budget.charge(before, allowed, policy.interval_s, replicas, since_s, now_s)
+    spending = budget.charge(
+        before,
+        policy.budget,
+        interval_s=policy.interval_s,
+        replicas=replicas,
+        since_s=since_s,
+        now_s=now_s,
+    )
     if before is not None and before.window_start_s != spending.window_start_s:
-        state = replace(state, load_count=0)  # its mean is forgotten with the next value
+        state = replace(state, load_count=0)  # the next load begins a new mean
     return replace(state, spending=spending)
 
 
-def _spent(policy: Policy, allowed: budget.Budget, state: State, now_s: float) -> Decision:
-    replicas = budget.at_end(allowed, policy.min_replicas)
+def _end_or_renew_budget(policy: Policy, state: State, now_s: float, *, usable: bool) -> Decision | None:
+    """Stop or hold when the budget is spent, start again in a new window; None: go on deciding."""
+    if policy.budget is None or state.spending is None:
+        return None
+    enough = budget.affordable(state.spending, policy.budget) >= policy.min_replicas
+    if state.stopped and enough:
+        state = replace(state, stopped=False, asked=policy.min_replicas, asked_at_s=now_s)
+        return Decision(policy.min_replicas, state, ("a new budget: replicas again",))
+    if not state.stopped and (enough or not usable):
+        return None
+    replicas = budget.at_end(policy.budget, policy.min_replicas)
     state = replace(
         state, search=None, stopped=replicas == 0, asked=replicas, asked_at_s=now_s, running=replicas
     )
-    return Decision(
-        replicas, state, (f"the budget of {allowed.replica_intervals:g} is spent: {allowed.at_end}",)
-    )
+    why = f"the budget of {policy.budget.replica_intervals:g} is spent: {policy.budget.at_end}"
+    return Decision(replicas, state, (why,))
 
 
-def _unusable(policy: Policy, sample: Sample, now_s: float) -> str:
-    """Why nothing can be decided with this sample; empty when something can."""
+def _why_unusable(policy: Policy, sample: Sample, now_s: float) -> str:
+    """Why this sample is no basis for a decision; empty when it is one."""
     age_s = now_s - sample.window_end_s
     if not -policy.interval_s <= age_s <= _STALE * policy.interval_s:
         return f"the sample's window ended {age_s:.0f} s ago"
@@ -111,5 +117,5 @@ def _unusable(policy: Policy, sample: Sample, now_s: float) -> str:
     return ""
 
 
-def _nothing(state: State, why: str) -> Decision:
+def _undecided(state: State, why: str) -> Decision:
     return Decision(None, state, (why,), valid=False)

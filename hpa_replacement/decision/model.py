@@ -1,4 +1,4 @@
-"""The words of a decision: what was measured, what is known, what was decided."""
+"""Values of a decision: the sample, the state carried between decisions, the decision."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ __all__ = ["Decision", "KnownKnee", "NoSample", "Sample", "Spending", "State"]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One function over one window. Nothing in it was guessed: what is missing makes a NoSample."""
+    """One function, measured over one window. Nothing is guessed: a missing value makes it a NoSample."""
 
-    replicas: int  # asked of the target now
+    replicas: int  # spec.replicas of the target now
     ready_replicas: int
-    ready_since_s: float  # since when exactly these many have been Ready
+    ready_since_s: float  # since when exactly these have been Ready
     window_start_s: float
     window_end_s: float
     throughput_per_s: float  # successful invocations
     errors_per_s: float
-    latency_s: float | None  # average of the successful; None when there was none
-    cpu_utilisation: float | None  # of the requests, 1 is all; None where it is not measured
-    capacity: int  # eq. (4), those running included
+    latency_s: float | None  # average of the successful ones; None: there were none
+    cpu_utilisation: float | None  # as a share of the CPU requests; None: not measured
+    capacity: int  # eq. (4), including the running ones
 
     def __post_init__(self) -> None:
         for name in ("replicas", "ready_replicas", "throughput_per_s", "errors_per_s", "capacity"):
@@ -46,11 +46,12 @@ class Sample:
 
     @property
     def settled(self) -> bool:
-        """All of the window was served by the replicas that are Ready now."""
+        """Whether the replicas that are Ready now served all of the window."""
         return self.ready_since_s <= self.window_start_s
 
     @property
     def clean(self) -> bool:
+        """Whether all replicas of the target served all of the window."""
         return self.settled and self.ready_replicas == self.replicas
 
     @property
@@ -58,7 +59,7 @@ class Sample:
         return self.throughput_per_s == 0 and self.errors_per_s == 0
 
     def point(self) -> Point:
-        """As measured with the replicas that were Ready. Only errors score 0."""
+        """The point of the curve it measured, at the Ready replicas. Only errors: score 0."""
         if self.latency_s is None:
             return Point(self.ready_replicas, 0.0, 0.0, 0.0)
         return Point(
@@ -81,8 +82,8 @@ class KnownKnee:
     throughput_per_s: float
     concurrency: float
     replicas: int
-    confirmed: bool = False  # found again after errors had made us doubt it
-    inferred: bool = False  # from the points of a search at another load
+    confirmed: bool = False  # found again after errors had put it in doubt
+    inferred: bool = False  # computed from a search at another load
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,21 +96,21 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All that is carried from one decision to the next; lives in the status of the KneePolicy."""
+    """Everything one decision leaves to the next; kept in the status of the KneePolicy."""
 
     known: tuple[KnownKnee, ...] = ()
-    evidence: tuple[Point, ...] = ()  # points of the last search, for the next (variant best)
+    evidence: tuple[Point, ...] = ()  # points of the last search, used by the next one (variant best)
     search: SearchState | None = None
-    searched_from: int = 0  # replicas before the search: where it returns if it is given up
+    searched_from: int = 0  # replicas before the search; restored if it is given up
     search_throughput_per_s: float = 0.0  # t_current of Algorithm 2 when the search began
     doubted: bool = False  # the search began because a known knee did not hold
-    asked: int | None = None  # replicas of our last decision
+    asked: int | None = None  # replicas the last decision asked for
     asked_at_s: float = 0.0
-    running: int = 0  # replicas of the target after the last decision, for the budget
-    stopped: bool = False  # by us, because the budget was spent
+    running: int = 0  # replicas after the last decision, which the budget charges
+    stopped: bool = False  # scaled to 0 because the budget is spent
     troubled: int = 0  # clean samples in a row with errors at a known knee
     cpu_utilisation: float | None = None  # CPU_previous
-    loads: tuple[float, ...] = ()  # of the last intervals, the newest last (variant best)
+    loads: tuple[float, ...] = ()  # one per interval, the newest last (variant best)
     load_mean: float = 0.0  # over the intervals of this window
     load_count: int = 0
     spending: Spending | None = None
@@ -118,7 +119,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`replicas` None: leave the target alone. `valid` False: there was nothing sound to decide on."""
+    """`replicas` None: leave the target alone. `valid` False: the inputs were no basis for a decision."""
 
     replicas: int | None
     state: State

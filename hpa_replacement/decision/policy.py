@@ -1,4 +1,4 @@
-"""The spec of a KneePolicy as values. A wrong one cannot be made: the error names field and value."""
+"""The spec of a KneePolicy as values, validated when built: an error names field and value."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hpa_replacement.search.state import Variant
+from hpa_replacement.search.state import NextStep, Variant
 from surgekit.errors import UserError
 
 __all__ = ["AtEnd", "Budget", "Policy", "PolicyError", "Search", "Thresholds"]
 
 
 class PolicyError(UserError, ValueError):
-    """A field of the spec has a value that makes no sense."""
+    """A field of the spec has an invalid value."""
 
 
 def _check(holds: bool, name: str, must: str, value: object) -> None:
@@ -24,18 +24,18 @@ def _check(holds: bool, name: str, must: str, value: object) -> None:
 class AtEnd(StrEnum):
     """What happens when the budget is spent."""
 
-    HOLD = "hold"  # minReplicas go on
-    STOP = "stop"  # no replicas until the next window, the paper's way (section II-B)
+    HOLD = "hold"  # keep minReplicas
+    STOP = "stop"  # no replicas until the next window, as in the paper (section II-B)
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """Section III-C; the values are the paper's."""
 
-    throughput_per_s: float = 2.0  # theta_thr: as near as this, a known knee is reused
-    errors_per_s: float = 1.0  # theta_err: from here on the search goes up to the whole capacity
-    cpu_drop: float = 0.05  # theta_CPU: a relative fall of utilisation above this scales down
-    latency_s: float | None = None  # an average latency above this counts as trouble, as errors do
+    throughput_per_s: float = 2.0  # theta_thr: reuse a known knee whose throughput is nearer than this
+    errors_per_s: float = 1.0  # theta_err: from here on search up to the whole capacity
+    cpu_drop: float = 0.05  # theta_CPU: scale down when utilisation falls by a larger share
+    latency_s: float | None = None  # a higher average latency counts as errors do
 
     def __post_init__(self) -> None:
         positive = [("throughputPerSecond", self.throughput_per_s), ("errorsPerSecond", self.errors_per_s)]
@@ -50,6 +50,7 @@ class Thresholds:
 class Search:
     variant: Variant = Variant.BEST
     exploration_cap: int | None = None  # no search asks for more replicas than this
+    next_step: NextStep | None = None  # an experiment's own search; None: the variant's
 
     def __post_init__(self) -> None:
         cap = self.exploration_cap
@@ -58,7 +59,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Cumulative replicas, one count a replica and sampling interval, over a window."""
+    """Replica-intervals per window: one replica for one sampling interval counts 1."""
 
     replica_intervals: float
     window_s: float

@@ -1,1 +1,1 @@
-"""Knative's revisions at the knee: the PodAutoscaler class knee.surgekit.dev."""
+"""Scales Knative revisions to their knee: the PodAutoscaler class knee.surgekit.dev."""

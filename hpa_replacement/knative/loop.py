@@ -1,4 +1,4 @@
-"""Carries the plans out: looks at a PodAutoscaler when something of it changed, and now and then anyway."""
+"""Reconciles PodAutoscalers of our class: when one of its objects changes, and at a resync interval."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hpa_replacement.knative.pod_autoscaler import PodAutoscalerError, is_ours
 from hpa_replacement.knative.pod_autoscaler_status import Observed
 from hpa_replacement.knative.reconciliation import SKS_PATH, Create, Patch, Step, plan
 from hpa_replacement.metrics import KneeScaleMetrics
-from hpa_replacement.observe.sources import ClusterSource, Objects, as_it_is
+from hpa_replacement.observe.sources import ClusterSource, Objects, unchanged
 from hpa_replacement.settings import Settings
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.scale import NotScalable, Scales
@@ -26,12 +26,12 @@ log = structlog.get_logger(__name__)
 Json = dict[str, Any]
 Name = tuple[str, str]
 _PERIOD_S = 1.0
-_AGAIN_S = 30.0  # the scale of a target is not watched
+_RESYNC_S = 30.0  # the scale of a target is not watched
 _RETRY_S = 5.0
 
 
 class PodAutoscalerLoop:
-    """Works while `leads()`; in a thread of its own, so that a slow API of Knative's holds up no decision."""
+    """Runs while `leads()`, in a thread of its own: a slow Knative API delays no KneePolicy."""
 
     def __init__(
         self,
@@ -46,13 +46,14 @@ class PodAutoscalerLoop:
         self._scales = Scales(kube)
         self._lock = threading.Lock()
         unread = source.unreadable
-        self._pas, self._skss = (Objects(unread, self._lock, as_it_is) for _ in range(2))
+        self._pas, self._skss = (Objects(unread, self._lock, unchanged) for _ in range(2))
         self._watches = {
             "podautoscalers": Watch(kube, pod_autoscaler.PATH, self._pas),
             "serverlessservices": Watch(kube, SKS_PATH, self._skss),
         }
-        self._selectors: dict[Name, dict[str, str]] = {}  # of the pods, once the target was looked at
-        self._seen: dict[Name, tuple[Any, float]] = {}  # what it looked like, and when to look again
+        self._selectors: dict[Name, dict[str, str]] = {}  # of the target's pods, once its scale was read
+        # The versions it was reconciled at, and when to reconcile it again.
+        self._reconciled: dict[Name, tuple[Any, float]] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="knative", daemon=True)
 
@@ -71,7 +72,7 @@ class PodAutoscalerLoop:
         return self._thread.is_alive()
 
     def _run(self) -> None:
-        self._await_knative()
+        self._wait_for_knative()
         if self._stopping.is_set():
             return
         for watch in self._watches.values():
@@ -80,63 +81,63 @@ class PodAutoscalerLoop:
             now_s = time.monotonic()
             ages_s = {name: watch.age_s(now_s) for name, watch in self._watches.items()}
             if not self._leads() or overdue(ages_s, self._settings.max_input_age_s):
-                self._seen.clear()  # another replica may have written meanwhile
+                self._reconciled.clear()  # another replica may have written meanwhile
                 continue
             try:
-                self._pass(now_s)
+                self._reconcile_due(now_s)
             except Exception:
-                log.exception("knative pass failed")
+                log.exception("reconciling PodAutoscalers failed")
 
-    def _await_knative(self) -> None:
-        said = ""
+    def _wait_for_knative(self) -> None:
+        logged = ""
         while not self._stopping.is_set():
             try:
                 for path in (pod_autoscaler.PATH, SKS_PATH):
                     self._kube.get(path, limit=1)
                 return
             except (ApiError, KubeUnreachable) as error:
-                if str(error) != said:
-                    log.info("waits for Knative", error=str(error))
-                said = str(error)
+                if str(error) != logged:
+                    log.info("waiting for Knative", error=str(error))
+                logged = str(error)
             self._stopping.wait(_RETRY_S)
 
-    def _pass(self, now_s: float) -> None:
+    def _reconcile_due(self, now_s: float) -> None:
         with self._lock:
             pas, skss = dict(self._pas.by_name), dict(self._skss.by_name)
         policies = {(p["metadata"]["namespace"], p["metadata"]["name"]): p for p in self._source.policies()}
-        for gone in self._seen.keys() - pas.keys():
-            del self._seen[gone]
+        for gone in self._reconciled.keys() - pas.keys():
+            del self._reconciled[gone]
             self._selectors.pop(gone, None)
         for name, obj in pas.items():
             sks, policy = skss.get(name), policies.get(name)
-            look = (*map(_version, (obj, sks, policy)), self._ready(name))
-            seen, again_s = self._seen.get(name, (None, 0.0))
-            if look != seen or now_s >= again_s:
+            versions = (*map(_version, (obj, sks, policy)), self._ready_pods(name))
+            reconciled, requeue_s = self._reconciled.get(name, (None, 0.0))
+            if versions != reconciled or now_s >= requeue_s:
                 done = self._reconcile(name, obj, sks, policy)
-                self._seen[name] = (look, now_s + (_AGAIN_S if done else _RETRY_S))
+                self._reconciled[name] = (versions, now_s + (_RESYNC_S if done else _RETRY_S))
 
-    def _ready(self, name: Name) -> int | None:
+    def _ready_pods(self, name: Name) -> int | None:
         if name not in self._selectors:
             return None
         replicas, _ = self._source.replicas(name[0], self._selectors[name])
         return sum(r.serves for r in replicas)
 
     def _reconcile(self, name: Name, obj: Json, sks: Json | None, policy: Json | None) -> bool:
-        """Whether all is well, until something changes."""
+        """Whether it succeeded; otherwise it is retried soon."""
         try:
             target = self._observe(name, obj)
             for step in plan(obj, sks, policy, target, self._settings.knative_max_scale, time.time()):
                 if not self._leads():
                     return False
-                self._carry_out(name, step)
+                self._apply(name, step)
         except (ApiError, KubeUnreachable, NotScalable) as error:
-            # 409: our own write is on its way through the watch, or the object is another one by now.
+            # 409: the watch has not delivered our own write yet, or the object was replaced.
             if not (isinstance(error, ApiError) and error.code == 409):
                 self._metrics.failures.labels("knative").inc()
-                log.warning("podautoscaler not served", podautoscaler="/".join(name), error=str(error))
+                log.warning("reconciling failed, will retry", podautoscaler="/".join(name), error=str(error))
             return False
-        except Exception:  # one object's fault must not keep the others waiting
-            log.exception("podautoscaler failed", podautoscaler="/".join(name))
+        except Exception:  # a bug met by one object must not stop the others
+            log.exception("reconciling failed", podautoscaler="/".join(name))
             return False
         return isinstance(target, Observed)
 
@@ -149,9 +150,9 @@ class PodAutoscalerLoop:
         except (PodAutoscalerError, NotScalable) as error:
             return str(error)
         self._selectors[name] = scale.selector
-        return Observed(scale.replicas, self._ready(name) or 0)
+        return Observed(scale.replicas, self._ready_pods(name) or 0)
 
-    def _carry_out(self, name: Name, step: Step) -> None:
+    def _apply(self, name: Name, step: Step) -> None:
         if isinstance(step, Create):
             self._kube.create(step.path, step.body)
         elif isinstance(step, Patch):
@@ -159,7 +160,7 @@ class PodAutoscalerLoop:
         else:
             self._scales.set(step.target, step.replicas)
             self._metrics.changes.inc()
-        log.info("podautoscaler", podautoscaler="/".join(name), step=type(step).__name__)
+        log.info("applied", podautoscaler="/".join(name), step=type(step).__name__)
 
 
 def _version(obj: Json | None) -> str:

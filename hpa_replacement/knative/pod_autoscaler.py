@@ -1,4 +1,4 @@
-"""A PodAutoscaler object as values. Pure; the error names annotation or field, and value."""
+"""Reads a PodAutoscaler object. Pure; an error names the annotation or field and its value."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["CLASS", "PATH", "POD_AUTOSCALERS", "PodAutoscaler", "PodAutoscalerEr
 Json = dict[str, Any]
 POD_AUTOSCALERS = Resource("autoscaling.internal.knative.dev/v1alpha1", "podautoscalers")
 PATH = POD_AUTOSCALERS.path()
-# Knative keeps what ends in knative.dev for its own classes.
+# Classes that end in knative.dev are reserved for Knative.
 CLASS = "knee.surgekit.dev"
 _GROUP = "autoscaling.knative.dev"
 _SHOWN = 300
-_MOST = 100_000  # of the KneePolicy's schema
+_MOST = 100_000  # the limit of the KneePolicy's schema
 
 
 class PodAutoscalerError(ValueError):
-    """Why a PodAutoscaler cannot be served."""
+    """The PodAutoscaler is invalid; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class PodAutoscaler:
     protocol: str
     low: int
     high: int
-    initial: int  # as many must have been Ready once before the revision counts as deployed
-    zero_wanted: bool  # Knative's own class would scale it to zero
+    initial: int  # this many must have been Ready once before the revision counts as deployed
+    allows_zero: bool  # Knative's own class would scale it to zero
 
 
 def is_ours(obj: Json) -> bool:
@@ -46,7 +46,7 @@ def is_ours(obj: Json) -> bool:
 
 
 def read(obj: Json, default_high: int) -> PodAutoscaler:
-    """`default_high` holds where max-scale is absent or 0, which to Knative is no limit."""
+    """`default_high` applies if max-scale is absent or 0, which means no limit in Knative."""
     try:
         return _read(obj, default_high)
     except (KeyError, TypeError, AttributeError, WrongType) as error:
@@ -63,9 +63,9 @@ def _read(obj: Json, default_high: int) -> PodAutoscaler:
     if 0 < named_high < low:
         raise PodAutoscalerError(f"{_GROUP}/max-scale: must be at least min-scale ({low}), is {named_high}")
     high = named_high or max(default_high, low)
-    zero_wanted = low == 0
-    # Without a route there are no requests, and without samples no policy scales down. Knative lets
-    # min-scale go for these, too.
+    allows_zero = low == 0
+    # Without a route there are no requests, and without samples no policy scales down. Knative ignores
+    # min-scale for such revisions, too.
     low, high = (1, 1) if spec.get("reachability") == "Unreachable" else (max(low, 1), high)
     return PodAutoscaler(
         metadata["namespace"],
@@ -77,12 +77,12 @@ def _read(obj: Json, default_high: int) -> PodAutoscaler:
         low,
         high,
         min(max(low, initial), high),
-        zero_wanted,
+        allows_zero,
     )
 
 
 def _number(annotations: Mapping[str, str], *names: str) -> int:
-    """0 where it is absent, as to Knative. The second name is Knative's older spelling of the first."""
+    """0 if absent, as in Knative. The second name is Knative's older spelling of the first."""
     key = next((f"{_GROUP}/{name}" for name in names if f"{_GROUP}/{name}" in annotations), "")
     if not key:
         return 0

@@ -1,4 +1,4 @@
-"""What is said in a PodAutoscaler's status. Pure.
+"""Builds the status of a PodAutoscaler. Pure.
 
 The conditions are Knative's (serving v0.50.0, pkg/apis/autoscaling/v1alpha1/pa_lifecycle.go): Ready is True
 when Active, SKSReady and ScaleTargetInitialized are, and False when one of them is.
@@ -21,7 +21,7 @@ _DEPENDENTS = ("Active", "SKSReady", "ScaleTargetInitialized")
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The scale target now."""
+    """The scale target as observed."""
 
     replicas: int
     ready: int
@@ -44,19 +44,21 @@ def status_of(
     pa: PodAutoscaler,
     before: Json,
     sks: Json | None,
-    wanted: int | None,
+    desired: int | None,
     target: Observed | str,
     now_s: float,
 ) -> Json:
-    """`wanted`: the replicas the policy asks for; `target` may be why it could not be looked at."""
+    """`desired`: the replicas the policy asks for; `target`: as observed, or why it could not be."""
     served = (sks or {}).get("status") or {}
     current = served.get("observedGeneration") == (sks or {"metadata": {}})["metadata"].get("generation")
     sks_ready = current and condition_of(sks, "Ready").status == "True"
     initialized = condition_of(before, "ScaleTargetInitialized")
     if isinstance(target, Observed) and sks_ready and target.ready >= pa.initial:
-        initialized = Condition("True")  # and stays so
+        initialized = Condition("True")  # for good
     elif initialized.status != "True":
-        initialized = Condition("Unknown", "Deploying", f"waits for {pa.initial} Ready pods and the service")
+        initialized = Condition(
+            "Unknown", "Deploying", f"waiting for {pa.initial} Ready pods and the service"
+        )
     conditions = {
         "Active": _active(pa, target),
         "SKSReady": Condition("True")
@@ -70,14 +72,14 @@ def status_of(
         "metricsServiceName": served.get("privateServiceName", ""),
         "conditions": _written(before, conditions, now_s),
     }
-    if isinstance(target, Observed):  # else what was last known stays
-        desired = target.replicas if wanted is None else wanted
-        status |= {"desiredScale": min(max(desired, pa.low), pa.high), "actualScale": target.ready}
+    if isinstance(target, Observed):  # else keep the last known values
+        scale = target.replicas if desired is None else desired
+        status |= {"desiredScale": min(max(scale, pa.low), pa.high), "actualScale": target.ready}
     return status
 
 
 def status_if_refused(before: Json, reason: str, message: str, now_s: float) -> Json:
-    """Active is False, as Knative's classes say it of what they do not own; all else stays as it was."""
+    """Active is False, as Knative's own classes report objects they do not own; the rest stays."""
     status = before.get("status") or {}
     conditions = {kind: condition_of(before, kind) for kind in _DEPENDENTS}
     conditions["Active"] = Condition("False", reason, message)
@@ -94,24 +96,24 @@ def _active(pa: PodAutoscaler, target: Observed | str) -> Condition:
         return Condition("Unknown", "TargetNotScalable", target)
     if target.ready == 0:
         return Condition("Unknown", "Queued", f"no pod of {pa.target.name} is Ready")
-    if pa.zero_wanted:
+    if pa.allows_zero:
         return Condition("True", "NoScaleToZero", "min-scale is 0: this class keeps 1 replica")
     return Condition("True")
 
 
 def _written(before: Json, conditions: Mapping[str, Condition], now_s: float) -> list[Json]:
-    """With Ready, by name; a time stays as long as the status does."""
-    unhappy = [c for kind in _DEPENDENTS if (c := conditions[kind]).status != "True"]
-    unhappy.sort(key=lambda c: c.status != "False")
+    """Sorted by type, with Ready; lastTransitionTime changes only with the status."""
+    not_true = [c for kind in _DEPENDENTS if (c := conditions[kind]).status != "True"]
+    not_true.sort(key=lambda c: c.status != "False")
     known = {c["type"]: c for c in (before.get("status") or {}).get("conditions") or []}
-    for kind, condition in {**conditions, "Ready": unhappy[0] if unhappy else Condition("True")}.items():
+    for kind, condition in {**conditions, "Ready": not_true[0] if not_true else Condition("True")}.items():
         old = known.get(kind, {})
         since = old.get("lastTransitionTime") if old.get("status") == condition.status else None
-        said = {"reason": condition.reason, "message": condition.message}
+        texts = {"reason": condition.reason, "message": condition.message}
         known[kind] = {
             "type": kind,
             "status": condition.status,
-            **{k: v for k, v in said.items() if v},
+            **{k: v for k, v in texts.items() if v},
             "lastTransitionTime": since or stamp(now_s),
         }
     return [known[kind] for kind in sorted(known)]

@@ -1,6 +1,6 @@
-"""What to write so that a PodAutoscaler of our class has its KneePolicy, ServerlessService and status.
+"""Plans the writes that give a PodAutoscaler of our class its KneePolicy, ServerlessService and status.
 
-Pure and level-based: only differences are written, so once they are in force there is nothing left to write.
+Pure and level-based: the plan holds only differences, so it is empty once everything is in place.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["SKS_PATH", "Create", "Patch", "ScaleTo", "Step", "controlled", "plan
 Json = dict[str, Any]
 _SERVERLESS_SERVICES = Resource("networking.internal.knative.dev/v1alpha1", "serverlessservices")
 SKS_PATH = _SERVERLESS_SERVICES.path()
-# Of the policy's condition Deciding: the replicas are as somebody else, or a budget of the user's, has them.
+# Reasons of the policy's condition Deciding while somebody else, or the user's budget, sets the replicas.
 _HANDS_OFF = frozenset({"AnotherAutoscaler", "Paused", "BudgetSpent"})
 
 
@@ -63,12 +63,12 @@ def plan(
     default_high: int,
     now_s: float,
 ) -> tuple[Step, ...]:
-    """`sks` and `policy` are those of the PodAutoscaler's name, whoever made them."""
+    """`sks` and `policy` have the PodAutoscaler's name; they may belong to somebody else."""
     metadata = obj["metadata"]
     if metadata.get("deletionTimestamp"):
-        return ()  # what it owns goes with it
+        return ()  # the garbage collector deletes the objects it owns
     if not is_ours(obj):
-        # It was, if it has a policy: two autoscalers must not pull at one target.
+        # If it has a policy, its class was ours: two autoscalers must not fight over one target.
         if policy and controlled(policy, obj) and policy["spec"].get("mode") != "off":
             return (_patch(KNEE_POLICIES, policy, {"spec": {"mode": "off"}}),)
         return ()
@@ -81,12 +81,12 @@ def plan(
             message = f"there is a {kind} {pa.name} that this PodAutoscaler does not own"
             return _status(obj, status_if_refused(obj, "NotOwned", message, now_s))
     policy_spec, sks_spec = _policy_spec(pa), _sks_spec(pa, sks, target)
-    wanted = ((policy or {}).get("status") or {}).get("targetReplicas")
+    desired = ((policy or {}).get("status") or {}).get("targetReplicas")
     return (
         *_keep(obj, KNEE_POLICIES, "KneePolicy", policy, policy_spec),
         *_keep(obj, _SERVERLESS_SERVICES, "ServerlessService", sks, sks_spec),
         *_within_bounds(pa, policy, target),
-        *_status(obj, status_of(pa, obj, sks, wanted, target, now_s)),
+        *_status(obj, status_of(pa, obj, sks, desired, target, now_s)),
     )
 
 
@@ -96,7 +96,7 @@ def controlled(obj: Json, by: Json) -> bool:
 
 
 def _policy_spec(pa: PodAutoscaler) -> Json:
-    """All else (thresholds, search, interval, paused) is left to whoever wants to set it."""
+    """The fields we own; users may set the others (thresholds, search, interval, paused)."""
     target = pa.target
     return {
         "scaleTargetRef": {"apiVersion": target.api_version, "kind": target.kind, "name": target.name},
@@ -109,13 +109,13 @@ def _policy_spec(pa: PodAutoscaler) -> Json:
 
 
 def _sks_spec(pa: PodAutoscaler, sks: Json | None, target: Observed | str) -> Json:
-    """Requests wait in the activator while no pod could take them."""
+    """Requests wait in the activator while no pod is Ready."""
     if isinstance(target, Observed):
         mode = "Serve" if target.ready else "Proxy"
     else:
         mode = sks["spec"].get("mode", "Proxy") if sks else "Proxy"
     reference = {"apiVersion": pa.target.api_version, "kind": pa.target.kind, "name": pa.target.name}
-    # 0 activators are all of them, as with Knative's HPA class.
+    # 0 means all activators, as in Knative's HPA class.
     return {"mode": mode, "objectRef": reference, "protocolType": pa.protocol, "numActivators": 0}
 
 
@@ -130,7 +130,7 @@ def _keep(owner: Json, resource: Resource, kind: str, have: Json | None, spec: J
         "kind": kind,
         "metadata": {
             "name": metadata["name"],
-            # Knative finds the Services of a revision by the labels that the ServerlessService hands on.
+            # Knative finds a revision's Services by these labels, which the ServerlessService copies to them.
             "labels": dict(metadata.get("labels") or {}),
             "ownerReferences": [
                 {
@@ -148,8 +148,10 @@ def _keep(owner: Json, resource: Resource, kind: str, have: Json | None, spec: J
 
 
 def _within_bounds(pa: PodAutoscaler, policy: Json | None, target: Observed | str) -> tuple[Step, ...]:
-    """A policy needs samples, and those need requests, which a revision gets when min-scale are Ready: so the
-    bounds cannot wait for the policy. Only once it has looked whether the target is its own.
+    """Scale to the bounds at once, without waiting for a decision of the policy.
+
+    A policy needs samples, samples need requests, and a revision gets requests once min-scale pods are Ready.
+    But first the policy must have checked that nobody else scales the target.
     """
     if policy is None or isinstance(target, str):
         return ()
@@ -170,7 +172,7 @@ def _status(obj: Json, status: Json) -> tuple[Step, ...]:
 def _patch(resource: Resource, obj: Json, body: Json, subresource: str | None = None) -> Patch:
     metadata = obj["metadata"]
     path = resource.path(metadata["namespace"], metadata["name"], subresource)
-    # With the uid, so that another of the same name that came meanwhile is left alone.
+    # The uid makes the API server refuse the patch if the name now belongs to a new object.
     return Patch(path, {"metadata": {"uid": metadata["uid"]}, **body})
 
 

@@ -1,1 +1,1 @@
-"""What a decision rests on: pods and nodes from watches, throughput and latency from Prometheus."""
+"""Observes targets: pods and nodes through watches, throughput and latency through Prometheus."""

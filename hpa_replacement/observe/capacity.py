@@ -1,7 +1,7 @@
 """Eq. (4): how many replicas the cluster can hold.
 
-The paper divides the sum of what all nodes have free; a replica cannot lie across two nodes, so whole
-replicas are counted node by node.
+The paper divides the free resources of all nodes together; a replica cannot span two nodes, so whole replicas
+are counted node by node.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["Resources", "capacity", "replicas_that_fit"]
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Whole numbers, so that what fits exactly fits."""
+    """Whole numbers, so that an exact fit is no rounding matter."""
 
     cpu_millis: int
     memory_bytes: int
@@ -22,7 +22,7 @@ class Resources:
 
 
 def replicas_that_fit(free: Resources, request: Resources) -> int:
-    """Eq. (4) for one node. What is not requested does not limit."""
+    """Eq. (4) for one node. A resource that is not requested is no limit."""
     if request.cpu_millis < 0 or request.memory_bytes < 0 or request.pods < 1:
         raise ValueError(f"request: must be at least 0 of everything and one pod, is {request}")
     limits = [max(free.pods, 0) // request.pods]
@@ -34,7 +34,7 @@ def replicas_that_fit(free: Resources, request: Resources) -> int:
 
 
 def capacity(free: Iterable[Resources], request: Resources, running: int = 0, addable: int = 0) -> int:
-    """Replicas that run, those that fit beside them, and those the node autoscaler could make room for."""
+    """Running replicas, those that fit beside them, and those on nodes the node autoscaler could add."""
     if running < 0 or addable < 0:
         raise ValueError(f"running, addable: must be >= 0, are {running}, {addable}")
     return running + addable + sum(replicas_that_fit(node, request) for node in free)

@@ -1,6 +1,6 @@
-"""Pods and nodes as decisions need them: who is Ready since when, what room is left. Pure; watches feed it.
+"""Pods and nodes as decisions need them: Ready since when, and how much room is left. Pure; watches feed it.
 
-Times are Unix times at which a change was seen: API timestamps have whole seconds.
+Times are the Unix times at which a change was seen, since API timestamps have whole seconds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST_WINDOW_S = 2 * 3600.0  # the CRD allows sampling intervals of an hour
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A pod that counts."""
+    """A pod that has not ended."""
 
     name: str
     namespace: str
@@ -36,17 +36,17 @@ class Replica:
     cpu_millicores: float
     memory_bytes: float
     ready_since_s: float | None  # None: not Ready
-    leaving: bool  # is being deleted; or, of a ComboFunc, drained: gets no new requests
+    leaving: bool  # being deleted, or (ComboFunc) drained: it gets no new requests
     node_selector: Mapping[str, str]
     tolerations: frozenset[tuple[str, str | None, str]]  # key, value (None: any), effect; "" stands for any
-    concurrency: int = 1  # of a ComboFunc's pod: the requests it takes at a time
+    concurrency: int = 1  # requests a ComboFunc's pod takes at a time
 
     @property
     def serves(self) -> bool:
         return self.ready_since_s is not None and not self.leaving
 
     def may_go_to(self, node: NodeRoom) -> bool:
-        """As far as node selector and taints tell; affinities are left to the scheduler."""
+        """Check node selector and taints; affinities are left to the scheduler."""
         if any(node.labels.get(key) != value for key, value in self.node_selector.items()):
             return False
         return all(
@@ -57,19 +57,19 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class NodeRoom:
-    """What a node has for pods."""
+    """A node's allocatable resources, labels and taints."""
 
     name: str
     labels: Mapping[str, str]
     cpu_millicores: float
     memory_bytes: float
     pods: int
-    taints: frozenset[tuple[str, str, str]]  # that keep pods away: key, value, effect
+    taints: frozenset[tuple[str, str, str]]  # NoSchedule and NoExecute: key, value, effect
 
 
 @dataclass(frozen=True, slots=True)
 class PodRead:
-    """A pod as its object says; since when it is Ready is the table's to know."""
+    """A pod as read from its object; ClusterState adds since when it is Ready."""
 
     pod: Replica
     ready: bool
@@ -79,18 +79,18 @@ class ClusterState:
     def __init__(self) -> None:
         self._pods: dict[str, Replica] = {}  # by uid
         self._by_label: dict[tuple[str, str, str], set[str]] = defaultdict(set)
-        # When a Ready pod with this label last went; the latest at the end.
+        # When the last Ready pod with this label left; the latest entry is last.
         self._left_s: dict[tuple[str, str, str], float] = {}
         self._used: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
         self.nodes: dict[str, NodeRoom] = {}
 
     def keep_pods(self, uids: Set[str], now_s: float) -> None:
-        """All others are gone."""
+        """Remove all other pods."""
         for uid in self._pods.keys() - uids:
             self.put_pod(uid, None, now_s)
 
     def put_pod(self, uid: str, read: PodRead | None, now_s: float) -> None:
-        """None: it is gone, or has ended."""
+        """None: the pod is gone or has ended."""
         before = self._pods.get(uid)
         self._forget(uid)
         pod = _replica(read, before, now_s) if read else None
@@ -109,7 +109,7 @@ class ClusterState:
         for label in before.labels.items():
             self._left_s.pop((before.namespace, *label), None)
             self._left_s[before.namespace, *label] = now_s
-        # Labels of Jobs are used once: what is older than any window goes.
+        # Labels of Jobs are used once: forget entries older than any window.
         while (oldest := next(iter(self._left_s), None)) and self._left_s[oldest] < now_s - _LONGEST_WINDOW_S:
             del self._left_s[oldest]
 
@@ -130,35 +130,35 @@ class ClusterState:
             used[2] += sign
 
     def put_node(self, name: str, room: NodeRoom | None) -> None:
-        """None: it is gone, or no pod may go there."""
+        """None: the node is gone or unschedulable."""
         if room is None:
             self.nodes.pop(name, None)
         else:
             self.nodes[name] = room
 
     def replicas(self, namespace: str, selector: Mapping[str, str]) -> list[Replica]:
-        """Pods with all these labels that are not on their way out."""
+        """Pods with all these labels, except those that are leaving."""
         if not selector:
             return []
         found = set.intersection(*(self._by_label.get((namespace, *kv), set()) for kv in selector.items()))
         return [pod for uid in found if not (pod := self._pods[uid]).leaving]
 
     def unchanged_since_s(self, namespace: str, selector: Mapping[str, str]) -> float:
-        """Since when the same pods have served. May be later than the truth, never earlier."""
+        """Since when the same pods have served; may be too late, never too early."""
         came_s = [p.ready_since_s for p in self.replicas(namespace, selector) if p.ready_since_s is not None]
-        # A pod that went had all these labels, so each of them has seen it go.
+        # A pod that left had all these labels: none of their times is earlier than its own.
         went_s = min(self._left_s.get((namespace, *label), 0.0) for label in selector.items())
         return max([went_s, *came_s])
 
     def free(self, node: NodeRoom) -> tuple[float, float, int]:
-        """(millicores, bytes, pods) that nobody has requested."""
+        """Unrequested millicores, bytes and pods."""
         cpu, memory, pods = self._used[node.name]
         return node.cpu_millicores - cpu, node.memory_bytes - memory, node.pods - int(pods)
 
 
 def _replica(read: PodRead, before: Replica | None, now_s: float) -> Replica:
     pod, since_s = read.pod, now_s
-    # One that was resized serves as another from then on, one that was to go and stays serves anew.
+    # A resized pod counts as a new one from then on; so does a pod whose drain was cancelled.
     if before and (before.concurrency, before.leaving) == (pod.concurrency, pod.leaving):
         since_s = before.ready_since_s or now_s
     return replace(pod, ready_since_s=since_s) if read.ready else pod
@@ -166,7 +166,7 @@ def _replica(read: PodRead, before: Replica | None, now_s: float) -> Replica:
 
 @checked
 def read_pod(obj: Json) -> PodRead | None:
-    """None: it has ended."""
+    """None: the pod has ended."""
     metadata, spec = obj["metadata"], obj.get("spec") or {}
     if (obj.get("status") or {}).get("phase") in _FINISHED:
         return None
@@ -200,7 +200,7 @@ def _toleration(of: Json) -> tuple[str, str | None, str]:
 
 @checked
 def read_node(obj: Json) -> NodeRoom | None:
-    """None: no pod may go there, or it does not say what it has."""
+    """None: the node is unschedulable, not Ready, or has no readable allocatable resources."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or ())
     if spec.get("unschedulable") or not ready:

@@ -1,7 +1,7 @@
-"""PromQL for the metrics of common gateways. One query answers for all functions of a preset at once.
+"""PromQL for the metrics of common gateways. One query answers for all functions of a preset.
 
-A query gives one series a function, named by the preset's labels. A function whose counters are there but did
-not move is 0; a function without counters is missing, and missing is never read as 0: hence `or 0 * ...`.
+A query gives one series per function, named by the preset's labels. A function whose counters exist but did
+not move is 0; a function without counters is missing, which is never read as 0: hence `or 0 * ...`.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ __all__ = ["CPU", "PRESETS", "Preset"]
 
 @dataclass(frozen=True)
 class Preset:
-    """Queries of one kind of gateway; `$window` is the sampling interval."""
+    """The queries for one kind of gateway; `$window` is the length of the sample."""
 
     throughput: str  # successful requests a second
     latency: str  # mean seconds of a request
     errors: str  # failed requests a second
-    samples: str  # scrapes within the window: too few of them are no picture of it
-    # The values of the labels that name a function in the results, from its namespace and name.
+    samples: str  # scrapes within the window: too few do not cover it
+    # From a function's namespace and name: the labels that name it in the results.
     key: Callable[[str, str], Mapping[str, str]]
 
 
 def _preset(
     requests: str, ok: str, failed: str, seconds: str, by: str, key: Callable[[str, str], Mapping[str, str]]
 ) -> Preset:
-    """`requests{}` with a selector of codes put in; `seconds` is the histogram's or summary's name."""
+    """`requests` is the counter, `seconds` the histogram or summary, `ok` and `failed` select their codes."""
 
     def rate(name: str, selector: str = "") -> str:
         return f"sum by ({by}) (rate({name}{{{selector}}}[$window]))"
@@ -35,7 +35,7 @@ def _preset(
     return Preset(
         throughput=f"{rate(requests, ok)} or 0 * {rate(requests)}",
         errors=f"{rate(requests, failed)} or 0 * {rate(requests)}",
-        # Of the successful, where the histogram tells codes apart: what failed waited for the timeout.
+        # Only successful requests where the histogram has codes: failed ones waited for the timeout.
         latency=f"{rate(seconds + '_sum', ok)} / ({rate(seconds + '_count', ok)} > 0)"
         f" or {rate(seconds + '_sum')} / {rate(seconds + '_count')}",
         samples=f"max by ({by}) (count_over_time({requests}[$window]))",
@@ -44,11 +44,11 @@ def _preset(
 
 
 # knative.dev/serving v0.50.0, pkg/queue/sharedmain: the queue-proxy's outermost handler times a request from
-# its arrival to its end, probes left out. Its kn_serving_invocation_duration_seconds is no use: it lies
-# inside queue and timeout, so it sees neither waiting nor what was refused (503) or ran out of time (504).
+# its arrival to its end, without probes. Not kn_serving_invocation_duration_seconds: it is measured inside
+# queue and timeout, so it sees neither waiting nor refused (503) nor timed-out (504) requests.
 _KNATIVE = "http_server_request_duration_seconds"
 _KNATIVE_BY = "k8s_namespace_name, kn_revision_name"
-# It names its revision in target_info only. Others export target_info, too: theirs names none.
+# Only target_info names the revision; the target_info of other exporters has no kn_revision_name.
 _REVISION = (
     f"* on (job, instance) group_left ({_KNATIVE_BY})"
     f' max by (job, instance, {_KNATIVE_BY}) (target_info{{kn_revision_name!=""}})'
@@ -80,13 +80,13 @@ PRESETS: Mapping[str, Preset] = {
     "knative": Preset(
         throughput=f"{_knative_rate('count', _OK)} or 0 * {_ALL}",
         errors=f"{_knative_rate('count', _FAILED)} or 0 * {_ALL}",
-        # Of the successful: a full queue refuses at once, which is not fast service.
+        # Only successful requests: a full queue refuses at once, which is not fast service.
         latency=f"{_knative_rate('sum', _OK)} / ({_knative_rate('count', _OK)} > 0)"
         f" or {_knative_rate('sum')} / {_ALL}",
         samples=f"max by ({_KNATIVE_BY}) (count_over_time({_KNATIVE}_count[$window]) {_REVISION})",
         key=lambda namespace, revision: {"k8s_namespace_name": namespace, "kn_revision_name": revision},
     ),
-    # What instrumented services and many proxies export; `service` as the Prometheus operator labels it.
+    # Exported by instrumented services and many proxies; `service` is the Prometheus operator's label.
     "http": _preset(
         "http_requests_total",
         'code=~"[23].."',
@@ -95,9 +95,9 @@ PRESETS: Mapping[str, Preset] = {
         "namespace, service",
         lambda namespace, function: {"namespace": namespace, "service": function},
     ),
-    # The load balancer of ComboFuncs. HAProxy keeps no sum of latencies; by Little's law the mean is what was
-    # in the balancer over what left it a second. The mean over all scrapes together: of two balancers, one of
-    # which replaced the other, each would have a mean of its own over its part of the window.
+    # The load balancer of ComboFuncs. HAProxy keeps no sum of latencies; by Little's law the mean is the
+    # requests in the balancer divided by the responses a second. The mean is over all scrapes together: if
+    # one balancer replaced another, each covers only a part of the window.
     "surgekit": Preset(
         throughput=_balancer("rate", 'responses_total{code=~"[23]xx"}'),
         errors=_balancer("rate", 'responses_total{code=~"[45]xx"}'),
@@ -107,5 +107,5 @@ PRESETS: Mapping[str, Preset] = {
         key=lambda namespace, function: {"namespace": namespace, "function": function},
     ),
 }
-# Of the kubelet's resource metrics (or cAdvisor's): cores by pod, whoever the gateway is.
+# Cores by pod, from the kubelet's resource metrics or cAdvisor's, with any gateway.
 CPU = 'sum by (namespace, pod) (rate(container_cpu_usage_seconds_total{container!=""}[$window]))'

@@ -1,4 +1,4 @@
-"""What is read of the cluster: four watches and the tables they keep."""
+"""Reads the cluster: four watches and the tables they keep."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from surgekit.kube.scale_target import ScaleTarget
 from surgekit.kube.table import Seen, Table, Unreadable
 from surgekit.kube.watch import Watch
 
-__all__ = ["ClusterSource", "Objects", "as_it_is"]
+__all__ = ["ClusterSource", "Objects", "unchanged"]
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -32,7 +32,7 @@ _HPAS = "/apis/autoscaling/v2/horizontalpodautoscalers"
 
 
 class Objects(Table[T]):
-    """A collection by name; `read` says what is kept of an object."""
+    """Objects by name, each as `read` converts it."""
 
     def __init__(self, unreadable: Unreadable, lock: threading.Lock, read: Callable[[Json], T]) -> None:
         super().__init__(unreadable)
@@ -101,7 +101,7 @@ class _Nodes(Table[NodeRoom | None]):
 
 @dataclass(frozen=True, slots=True)
 class _Scaled:
-    """What a HorizontalPodAutoscaler scales."""
+    """The target of a HorizontalPodAutoscaler."""
 
     group: str
     kind: str
@@ -115,8 +115,8 @@ def _read_hpa(obj: Json) -> _Scaled:
     return _Scaled(group, reference["kind"], reference["name"])
 
 
-def as_it_is(obj: Json) -> Json:
-    """Whoever decides about it reads it, and says in its status what is wrong with it."""
+def unchanged(obj: Json) -> Json:
+    """Keep the object as it is: its reconciler reads it, and reports errors in its status."""
     return obj
 
 
@@ -129,7 +129,7 @@ class ClusterSource:
         self._lock = threading.Lock()
         self._state = ClusterState()
         self.unreadable = unread = Unreadable(kube, "kneescale")
-        self._policies = Objects(unread, self._lock, as_it_is)
+        self._policies = Objects(unread, self._lock, unchanged)
         self._hpas = Objects(unread, self._lock, _read_hpa)
         self._watches = {
             "kneepolicies": Watch(kube, kneepolicy.PATH, self._policies),
@@ -164,22 +164,22 @@ class ClusterSource:
             ]
 
     def replicas(self, namespace: str, selector: dict[str, str]) -> tuple[list[Replica], float]:
-        """The pods of a target, and since when the same ones have been Ready."""
+        """The pods of a target, and since when the same pods have been Ready."""
         with self._lock:
             found = self._state.replicas(namespace, selector)
             return found, self._state.unchanged_since_s(namespace, selector)
 
     def capacity(self, replica: Replica, running: int, extra_nodes: int) -> int:
-        """Eq. (4) for replicas like this one, on the nodes it may go to."""
+        """Eq. (4) for replicas like this one, on the nodes it may run on."""
         with self._lock:
             nodes = [node for node in self._state.nodes.values() if replica.may_go_to(node)]
             free = [_resources(*self._state.free(node)) for node in nodes]
         request = _resources(replica.cpu_millicores, replica.memory_bytes, 1)
-        return capacity(free, request, running, extra_nodes * _most(nodes, request))
+        return capacity(free, request, running, extra_nodes * _most_on_one_node(nodes, request))
 
 
-def _most(nodes: Iterable[NodeRoom], request: Resources) -> int:
-    """Replicas on the node that, empty, would hold most."""
+def _most_on_one_node(nodes: Iterable[NodeRoom], request: Resources) -> int:
+    """Replicas on the largest node, if it were empty."""
     empty = (_resources(n.cpu_millicores, n.memory_bytes, n.pods) for n in nodes)
     return max((replicas_that_fit(room, request) for room in empty), default=0)
 

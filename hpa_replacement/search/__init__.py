@@ -1,13 +1,12 @@
-"""Looking for the knee: a state machine that asks for one measurement at a time."""
+"""Searches for the knee: a state machine that asks for one measurement at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from hpa_replacement.search import best, hill_climbing, paper, random_search
+from hpa_replacement.search import best, paper
 from hpa_replacement.search.state import (
     Ask,
     Found,
+    NextStep,
     Point,
     SearchState,
     Step,
@@ -15,13 +14,11 @@ from hpa_replacement.search.state import (
     observe,
 )
 
-__all__ = ["Ask", "Found", "Point", "SearchState", "Step", "Variant", "ask", "observe", "start"]
+__all__ = ["Ask", "Found", "NextStep", "Point", "SearchState", "Step", "Variant", "ask", "observe", "start"]
 
-_NEXT_STEP: dict[Variant, Callable[[SearchState], Step]] = {
+_NEXT_STEPS: dict[Variant, NextStep] = {
     Variant.BEST: best.next_step,
     Variant.PAPER: paper.next_step,
-    Variant.HILL_CLIMBING: hill_climbing.next_step,
-    Variant.RANDOM: random_search.next_step,
 }
 
 
@@ -40,8 +37,8 @@ def start(
     return SearchState(variant, left, right, reach, seed, (), evidence, enough, least)
 
 
-def ask(state: SearchState) -> Step:
-    """What to measure next, or the knee; never outside [left, reach]."""
+def ask(state: SearchState, next_step: NextStep | None = None) -> Step:
+    """What to measure next, or the knee; never outside [left, reach]. `next_step` replaces the variant's."""
     if state.left == state.reach:
         return Found(state.left, f"{state.left} replicas are all there is to choose from")
-    return _NEXT_STEP[state.variant](state)
+    return (next_step or _NEXT_STEPS[state.variant])(state)

@@ -1,10 +1,9 @@
-"""Our search: few samples, noise expected, the expensive right end only where it tells something.
+"""Variant best: few, noisy samples, and the expensive right end only if it tells something.
 
-Every curve of curves.py is weighed by how well it explains the points (Bayes, with the height of the curve
-and the noise left open); each has its knee, so the weights say where the knee is and how sure that is. The
-next sample is where the curves' predictions go along with their knees most, for the replicas it costs. The
-end comes when the knee is known to the tolerance with some probability, when no sample would tell more, or at
-ten samples.
+Bayes weighs every curve of curves.py by how well it explains the points, with unknown height and noise. Each
+curve has its knee, so the weights are a distribution of the knee. The next sample is taken where the curves'
+predictions correlate most with their knees, relative to the replicas it costs. The search ends when the knee
+is known to the tolerance with enough probability, when no sample would tell more, or after ten samples.
 """
 
 from __future__ import annotations
@@ -24,23 +23,24 @@ Array = NDArray[np.float64]
 
 SAMPLES_MAX = 10
 _POINTS_MIN = 5  # fewer than the curves have parameters prove nothing
-# Probability of being within the tolerance that is enough, by points: surer is cheap early, hard to get late.
+# Probability of being within the tolerance at which the search ends, by number of points: more certainty is
+# cheap early and expensive late.
 _SURE = {5: 0.8, 6: 0.7, 7: 0.5}
 _SURE_LATE = 0.4
-# The same where it only matters whether the knee is above what can be afforded.
+# The same when only one thing matters: that the knee is above what the budget affords.
 _SURE_ENOUGH = 0.9
 _POINTS_ENOUGH = 3
 _NOTHING_MORE = 0.02  # share of the knee's variance the best sample must promise to take away
-# Relative noise of a score; a window of 30 s with some hundred invocations has a few percent.
+# Relative noise of a score: a few percent for a window of 30 s with some hundred invocations.
 _NOISE = np.array([0.012, 0.03, 0.06])
-# What no curve of ours explains, as a share of the highest score: without it a small score, which says little
+# Error of the curves themselves, as a share of the highest score. Without it a small score, which says little
 # about the knee, would weigh as much as a high one.
 _MISFIT = 0.01
-_LEAST = 0.02  # of the highest score; nothing served is little, not infinitely less than any curve
-# Scores that lie this far (root mean square, of the highest) from the likeliest curve follow none.
+_LEAST = 0.02  # floor of a score, as a share of the highest: the log of 0 would rule out every curve
+# Scores farther than this (root mean square, share of the highest) from the likeliest curve follow no curve.
 _UNEXPLAINED = 0.15
 _GOOD_ENOUGH = 0.9
-_FIRST = 0.4  # of the way; nearer 0 or 1 one sample more is needed
+_FIRST = 0.4  # where to measure first, as a share of the range; nearer to 0 or 1 costs a sample more
 _COST_OFFSET = 0.1
 
 
@@ -86,7 +86,7 @@ def next_step(state: SearchState) -> Step:
 
 
 def knee_at(load: float, points: tuple[Point, ...], left: int, right: int) -> int:
-    """The knee that the points of a finished search tell for another load."""
+    """Estimate the knee at another load from the points of a finished search."""
     moved = at_load(load, points)
     if left == right or not moved or max(p.score for p in moved) <= 0.0:
         return left
@@ -96,7 +96,7 @@ def knee_at(load: float, points: tuple[Point, ...], left: int, right: int) -> in
 
 @dataclass(frozen=True)
 class Fit:
-    """The likeliest curve at the load of the last point, for people to look at."""
+    """The likeliest curve at the load of the last point, for pictures."""
 
     replicas: tuple[int, ...]
     scores: tuple[float, ...]
@@ -105,7 +105,7 @@ class Fit:
 
 
 def fitted(points: tuple[Point, ...], left: int, right: int) -> Fit | None:
-    """None: nothing was served, or there is nothing to choose from."""
+    """None: nothing was served, or left = right."""
     moved = at_load_of_last(points)
     if left == right or not moved or max(p.score for p in moved) <= 0.0:
         return None
@@ -128,7 +128,7 @@ def _weigh(points: tuple[Moved, ...], right: int) -> _Belief:
         precision = 1.0 / (noise**2 + (_MISFIT * highest / score) ** 2)
         height = apart @ precision / precision.sum()
         misfit = ((apart - height[:, None]) ** 2) @ precision
-        # The height is integrated out, hence the last term.
+        # The last term integrates the unknown height out.
         constant = 0.5 * np.log(precision).sum() - 0.5 * np.log(precision.sum())
         log_weights.append(curves.log_prior() - 0.5 * misfit + constant)
         heights.append(height)
@@ -149,7 +149,7 @@ def _weigh(points: tuple[Moved, ...], right: int) -> _Belief:
 
 
 def _estimate(weight: Array, at: Array, within: float) -> tuple[int, float]:
-    """The median of the knees, and the probability that it is right to the tolerance."""
+    """The median of the knees, and the probability that the knee is within the tolerance of it."""
     order = at.argsort()
     middle = int(np.searchsorted(weight[order].cumsum(), 0.5))
     knee = round(float(at[order[min(middle, len(order) - 1)]]))
@@ -157,11 +157,11 @@ def _estimate(weight: Array, at: Array, within: float) -> tuple[int, float]:
 
 
 def _most_telling(state: SearchState, belief: _Belief, at: Array, knee: int) -> tuple[int, float]:
-    """Where a sample takes away most of the knee's variance for its cost, and what share of it."""
+    """The replicas whose sample removes most of the knee's variance per cost; the largest share removed."""
     replicas, columns = _candidates(state)
     likely = belief.weight > 1e-3 * belief.weight.max()
     weight = belief.weight[likely] / belief.weight[likely].sum()
-    far = 3.0 * tolerance(state.right)  # how wrong a curve is beyond that does not matter
+    far = 3.0 * tolerance(state.right)  # errors beyond this all count the same
     off = np.clip(at[likely] - knee, -far, far)
     off = off - weight @ off
     predicted = belief.log_height[likely, None] + curves.log_values()[np.ix_(likely, columns)]
@@ -169,7 +169,7 @@ def _most_telling(state: SearchState, belief: _Belief, at: Array, knee: int) -> 
     spread = predicted - mean
     together = (weight * off) @ spread
     noise = belief.noise_variance + (_MISFIT * belief.highest / np.exp(mean)) ** 2
-    gain = together**2 / (weight @ spread**2 + noise)  # of the best linear predictor
+    gain = together**2 / (weight @ spread**2 + noise)  # variance the best linear predictor removes
     variance = max(float(weight @ off**2), 1e-12)
     best = int((gain / np.sqrt(replicas + _COST_OFFSET * state.right)).argmax())
     return int(replicas[best]), float(gain.max()) / variance
@@ -180,11 +180,11 @@ def _least(state: SearchState) -> int:
 
 
 def _candidates(state: SearchState) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Some fifty replica counts, closer together where they are few, and their columns of the grid."""
+    """About fifty replica counts, denser at the low end, and their columns of the grid."""
     least = _least(state)
     few = np.geomspace(least, state.reach, 24)
     replicas = np.unique(np.round([*few, *np.linspace(least, state.reach, 32)]).astype(np.int64))
-    # What no curve explains looks worth measuring for ever; twice tells noise from truth.
+    # A point that no curve explains would be measured for ever: measure it twice at most.
     fresh = replicas[[sum(p.replicas == r for p in state.points) < 2 for r in replicas]]
     replicas = fresh if len(fresh) else replicas
     columns = np.searchsorted(curves.grid(), replicas / state.right - 1e-9)
@@ -192,10 +192,10 @@ def _candidates(state: SearchState) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 
 def _nothing_served(state: SearchState) -> Step:
-    """No score above 0 yet: too few replicas, most likely."""
+    """Try more replicas: no score is above 0 yet, most likely with too few of them."""
     most = max((p.replicas for p in state.points), default=state.left)
     if most >= state.reach or len(state.points) >= SAMPLES_MAX:
-        return Found(state.left, f"nothing was served with up to {most} replicas: no more than the least")
+        return Found(state.left, f"nothing was served with up to {most} replicas: the fewest")
     return Ask(min(max(2 * most, state.left), state.reach), f"nothing was served with {most} replicas")
 
 

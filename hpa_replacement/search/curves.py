@@ -1,7 +1,7 @@
-"""What a score over replicas may look like: some thousand curves to weigh against few, noisy points.
+"""Some thousand curves of score over replicas, to be weighed against few, noisy points.
 
-Seven points with 3 % noise do not show where a curve is farthest above its chord: around the knee it is as
-good as straight. So the search knows beforehand how scores saturate, and lets the points choose.
+Seven points with 3 % noise do not show where a curve is farthest above its chord: around the knee it is
+almost straight. So the search starts from how scores saturate, and lets the points choose among the curves.
 
 All curves are made of h(t) = t / (t^q + b^q)^(1/q) over t = replicas / right: q = 1 is Amdahl's hyperbola,
 which fig. 2 of the paper follows; a large q is linear up to b, then flat. Some are h and h^2 on a grid (with
@@ -26,8 +26,8 @@ Table = NDArray[np.float32]
 _BENDS = (1.0, 1.6, 2.5, 6.0, 100.0)
 _MIXED = 4000
 _KINKED = 3000
-# A curve nowhere 5 % of its height above its chord has no knee worth the name: the score grows with the
-# replicas, and every one of them is worth as much as the first.
+# A curve that is nowhere 5 % of its height above its chord has no knee: every replica is worth as much as the
+# first.
 _STRAIGHT = 0.05
 # A curve that gains less than 10 % from its left end is flat: the left end is as good.
 _FLAT = 0.10
@@ -95,7 +95,7 @@ def _kinked(rng: np.random.Generator) -> _Curves:
 
 @lru_cache(maxsize=1)
 def _curves() -> _Curves:
-    rng = np.random.default_rng(5)  # drawn, always the same: a grid over six parameters would be too large
+    rng = np.random.default_rng(5)  # a fixed random draw, since a grid over six parameters would be too large
     parts = (_single(), _mixed(rng), _kinked(rng))
     return _Curves(**{f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(_Curves)})
 
@@ -120,7 +120,7 @@ def _log_values(t: Array) -> Array:
 
 @lru_cache(maxsize=1)
 def grid() -> Array:
-    """Half a percent apart, a quarter of the 2 % asked for; finer near 0, coarser beyond the range."""
+    """Places t: half a percent apart (a quarter of the tolerance), finer near 0, coarser beyond the range."""
     return np.concatenate(
         [np.geomspace(0.001, 0.018, 16), np.arange(4, 201) / 200.0, np.arange(21, 61) / 20.0]
     )
@@ -133,7 +133,7 @@ def log_values() -> Table:
 
 
 def log_values_at(t: Array) -> Array:
-    """Every curve at any places, from the grid: a hundred times faster than the formula."""
+    """Every curve at any places, interpolated on the grid: a hundred times faster than the formula."""
     places, table = grid(), log_values()
     t = np.clip(t, places[0], places[-1])
     after = np.clip(np.searchsorted(places, t), 1, len(places) - 1)
@@ -148,7 +148,7 @@ def log_prior() -> Array:
 
 @lru_cache(maxsize=64)
 def knees(left: int, right: int) -> Array:
-    """Where each curve is farthest above its chord, as t: what Kneedle finds on a curve known everywhere."""
+    """The t at which each curve is farthest above its chord: Kneedle's knee of a curve known everywhere."""
     start = left / right
     inside = (grid() > start) & (grid() <= 1.0)
     t = np.concatenate([[start], grid()[inside]])

@@ -8,11 +8,11 @@ __all__ = ["find_knee"]
 
 
 def find_knee(points: Iterable[tuple[int, float]]) -> int | None:
-    """The x of the first knee, or None. Of one x measured twice the later counts."""
+    """The x of the first knee, or None. If an x was measured twice, the later value counts."""
     latest = dict(points)
     if len(latest) < 3 or max(latest.values()) <= min(latest.values()):
         return None  # kneed divides by the height
-    # kneed imports pyplot where matplotlib is there, which takes a second: only who searches pays for it.
+    # Imported here: kneed imports pyplot if matplotlib is installed, which takes a second.
     from kneed import KneeLocator  # noqa: PLC0415
 
     x = sorted(latest)

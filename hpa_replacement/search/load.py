@@ -1,8 +1,8 @@
-"""Points measured under different loads, as if all had been under one.
+"""Moves points measured under different loads to one load.
 
-With n times the load and n times the replicas each replica sees what it saw: latency stays, throughput and
-score are n times as high. So a curve for one load tells the curve for another near it, score(n load,
-n replicas) = n score(load, replicas), and a search goes on while the load moves.
+With n times the load and n times the replicas each replica has the same work: latency stays, throughput and
+score are n times as high. So score(n load, n replicas) = n score(load, replicas): the curve of one load gives
+the curves of loads near it, and a search can go on while the load moves.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from hpa_replacement.search.state import Point
 
 __all__ = ["TOO_FAR", "Moved", "at_load", "at_load_of_last", "load_of", "near"]
 
-# A load that differs by less is the same: correcting for it would only add its noise.
+# Loads that differ by less count as equal: correcting for it would only add noise.
 _SAME = 0.1
-# Throughput is taken for the load when it moves less than half as much as concurrency. Where clients come and
-# go both move; then concurrency, by which Knative scales too, is the safer one: it does not saturate.
+# Throughput is the load if it varies less than half as much as concurrency. When clients come and go both
+# vary; then concurrency is safer, since it does not saturate (Knative scales by it, too).
 _CLEARLY = 0.5
-# Further than this the curve of one load says little about another.
+# Factor between two loads beyond which the curve of one says little about the other.
 TOO_FAR = 3.0
 
 
@@ -34,10 +34,10 @@ class Moved:
 
 
 def load_of(point: Point, among: tuple[Point, ...]) -> float:
-    """What the clients determine: with closed loops the concurrency, with open ones the throughput.
+    """The quantity that the clients determine: concurrency in a closed loop, throughput in an open one.
 
-    The other of the two follows from the replicas, so it is the one that moves more when these do. The median
-    step tells, as clients come and go between some of the points.
+    The other one depends on the replicas, so it varies more when they change. The median step decides, since
+    clients come and go between some of the points.
     """
     served = [p for p in among if p.concurrency > 0 and p.throughput_per_s > 0]
     steps = [(a, b) for a, b in pairwise(served) if a.replicas != b.replicas]
@@ -50,7 +50,7 @@ def load_of(point: Point, among: tuple[Point, ...]) -> float:
 
 
 def near(load: float, points: tuple[Point, ...]) -> tuple[Point, ...]:
-    """Those that say something about this load."""
+    """The points whose loads are near enough to this one."""
     return tuple(p for p in points if load / TOO_FAR <= load_of(p, points) <= load * TOO_FAR)
 
 
@@ -59,7 +59,7 @@ def at_load_of_last(points: tuple[Point, ...]) -> tuple[Moved, ...]:
 
 
 def at_load(reference: float, points: tuple[Point, ...]) -> tuple[Moved, ...]:
-    """Replicas and score of each point moved to the load `reference`; too different loads left out."""
+    """Move each point to the load `reference`; leave out points of loads too far from it."""
     if reference <= 0:
         return tuple(Moved(p.replicas, p.score) for p in points)
     moved = []

@@ -1,4 +1,4 @@
-"""Algorithm 1 as printed, with integer midpoints, replayed over what was measured."""
+"""Algorithm 1 as printed, with integer midpoints, replayed over the points measured so far."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from hpa_replacement.search.state import Ask, Found, Point, SearchState, Step, b
 
 __all__ = ["next_step"]
 
-# Far above what it needs (30 at a capacity of 1,000); points that are not what was asked for end here.
+# It needs 30 at a capacity of 1,000; this ends searches in which other replicas served than asked for.
 _SAMPLES_MAX = 64
 
 
 def next_step(state: SearchState) -> Step:
-    b_l, b_r = state.left, state.reach  # what may not be asked for is no bound of a search
+    b_l, b_r = state.left, state.reach  # the search may not ask for more than `reach`
     points = state.points
     first = (b_l, b_r, (b_l + b_r) // 2)  # line 4
     for i, replicas in enumerate(dict.fromkeys(first)):
@@ -32,7 +32,7 @@ def next_step(state: SearchState) -> Step:
         else:
             leftwards, b_r = True, c_last
             r_new = (b_l + b_r) // 2
-        # Where a midpoint lies between two neighbours it is one of them: measured already, the end.
+        # The midpoint of two neighbours is one of them: it was measured already, so the search ends.
         if any(p.replicas == r_new for p in seen):
             break
         if count == len(points):

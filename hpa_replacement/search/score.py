@@ -1,4 +1,4 @@
-"""Eq. (1) of the paper, and the load behind a sample."""
+"""The performance score of a sample (eq. 1) and its load."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def performance_score(throughput_per_s: float, latency_s: float) -> float:
 
 
 def concurrency(throughput_per_s: float, errors_per_s: float, latency_s: float) -> float:
-    """Little's law: how many invocations are under way. A failed one took at least the average latency."""
+    """Invocations under way, by Little's law. Failed ones are assumed to take the average latency."""
     return (throughput_per_s + errors_per_s) * latency_s

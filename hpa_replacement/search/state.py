@@ -1,25 +1,23 @@
-"""A search as a value: what it may ask for and what it has measured. All else follows from these.
+"""A search as a value: its bounds and the points it has measured.
 
-No variant keeps a phase, a direction or a bound: each works them out again from its points, in the order they
-were measured. So a restart between two steps changes nothing.
+No variant stores a phase, a direction or a moving bound: each computes them again from its points, in the
+order they were measured. So a restart between two steps changes nothing.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["Ask", "Found", "Point", "SearchState", "Step", "Variant", "best_measured", "observe"]
+__all__ = ["Ask", "Found", "NextStep", "Point", "SearchState", "Step", "Variant", "best_measured", "observe"]
 
 
 class Variant(StrEnum):
     BEST = "best"
     PAPER = "paper"
-    HILL_CLIMBING = "hill-climbing"
-    RANDOM = "random"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +53,17 @@ Step = Ask | Found
 
 @dataclass(frozen=True, slots=True)
 class SearchState:
-    """The knee of the curve over [left, right] is looked for; least to reach replicas may be asked for."""
+    """Searches the knee of the curve over [left, right]; may ask for `least` to `reach` replicas."""
 
     variant: Variant
     left: int
     right: int
     reach: int
-    seed: int = 0  # of random search
+    seed: int = 0  # for searches that draw at random
     points: tuple[Point, ...] = ()  # in the order they were measured
-    evidence: tuple[Point, ...] = ()  # measured before this search; only `best` looks at them
-    enough: int | None = None  # a knee above this need not be known better (`best` only)
-    least: int = 1  # fewer are not asked for (`best` only)
+    evidence: tuple[Point, ...] = ()  # measured before this search (`best` only)
+    enough: int | None = None  # a knee above this need not be located better (`best` only)
+    least: int = 1  # never asks for fewer (`best` only)
 
     def __post_init__(self) -> None:
         if not 1 <= self.left <= self.reach <= self.right:
@@ -74,7 +72,7 @@ class SearchState:
             )
 
     def as_plain(self) -> dict[str, Any]:
-        """Numbers, strings and lists only: for the status of an object."""
+        """As numbers, strings and lists, for the status of an object."""
 
         def plain(points: tuple[Point, ...]) -> list[list[float]]:
             return [[p.replicas, p.score, p.throughput_per_s, p.concurrency] for p in points]
@@ -96,7 +94,7 @@ class SearchState:
         def points(rows: list[list[float]]) -> tuple[Point, ...]:
             return tuple(Point(int(r[0]), float(r[1]), float(r[2]), float(r[3])) for r in rows)
 
-        # A merge patch takes what is None away.
+        # A merge patch removes keys whose value is None.
         enough = plain.get("enough")
         try:
             return cls(
@@ -109,11 +107,14 @@ class SearchState:
             raise ValueError(f"search: cannot be read from {plain!r}: {error!r}") from error
 
 
+NextStep = Callable[[SearchState], Step]
+
+
 def observe(state: SearchState, point: Point) -> SearchState:
-    """One more measurement; its replicas are those that served, not necessarily those asked for."""
+    """Add a measurement. Its replicas are those that served, which may differ from those asked for."""
     return replace(state, points=(*state.points, point))
 
 
 def best_measured(points: tuple[Point, ...]) -> int:
-    """The replicas with the best score; of equals the fewest."""
+    """The fewest replicas with the best score."""
     return min(points, key=lambda p: (-p.score, p.replicas)).replicas

@@ -38,14 +38,14 @@ def status(
 ) -> None:
     """Whose the APIServices are; with --ca also whether ours has it."""
     from hpa_replacement.adapter.discovery import CUSTOM, EXTERNAL
-    from hpa_replacement.adapter.registration import standings
+    from hpa_replacement.adapter.registration import registrations
     from surgekit.kube.client import Kube
 
-    found = standings(
+    found = registrations(
         Kube.connect(kubeconfig), (EXTERNAL, CUSTOM), _service(service), ca.read_bytes() if ca else None
     )
-    for standing in found:
-        _console().print(f"{standing.owner}: {standing.said}")
+    for registration in found:
+        _console().print(f"{registration.owner}: {registration.message}")
 
 
 @app.command()
@@ -63,7 +63,7 @@ def register(
             f"{sorted(unknown)[0]!r}: must be {EXTERNAL} or {CUSTOM}", param_hint="--group"
         )
     for before in register(Kube.connect(kubeconfig), groups, _service(service), ca.read_bytes()):
-        done = "as it was" if before.current else f"registered ({before.said} before)"
+        done = "as it was" if before.current else f"registered ({before.message} before)"
         _console().print(f"{before.group}: {done}")
 
 

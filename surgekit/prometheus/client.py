@@ -17,11 +17,11 @@ from urllib3 import Retry
 from surgekit.process.settings import PrometheusSettings
 from surgekit.prometheus.promql import PromqlError, confined
 
-__all__ = ["Labels", "NoAnswer", "Prometheus", "Queries", "QueryFailed", "Round", "TimedOut", "duration"]
+__all__ = ["Labels", "NoAnswer", "Prometheus", "Queries", "QueryBatch", "QueryFailed", "TimedOut", "duration"]
 
 Labels = frozenset[tuple[str, str]]
 
-# Queries of one round without an answer, each of which waits for its timeout: then no more are sent. A round
+# Queries of one batch without an answer, each of which waits for its timeout: then no more are sent. A batch
 # is ours or one tenant's, so one tenant's slow queries silence nobody else.
 _SILENCES = 3
 
@@ -43,7 +43,7 @@ class Queries(Protocol):
 
 
 class Prometheus:
-    """Values are as they were at a moment given by us, so that all queries of a round speak of one window."""
+    """Values are as they were at a moment given by us, so that all queries of a batch speak of one window."""
 
     @classmethod
     def connect(cls, settings: PrometheusSettings) -> Prometheus:
@@ -61,7 +61,7 @@ class Prometheus:
         if ca_file:
             session.verify = str(ca_file)
         auth = _Bearer(token_file) if token_file else None
-        # Not asked twice: the next round comes soon enough, and this one must not wait for backoffs.
+        # Not asked twice: the next batch comes soon enough, and this one must not wait for backoffs.
         self._connection = PrometheusConnect(url, session=session, auth=auth, retry=Retry(0, read=False))
         self._url, self._timeout_s = url, timeout_s
 
@@ -91,7 +91,7 @@ class Prometheus:
         return found
 
 
-class Round:
+class QueryBatch:
     """Queries about one moment. Each is sent once, and its answer remembered, its failure too.
 
     `longest_s` is the time they may take together; `refused` says why none is sent. `confine`: whether a

@@ -1,7 +1,7 @@
 """Queries that a tenant can make slow or many, each tenant's in a lane of its own.
 
 A tenant (namespace) has one piece of work under way at a time, a limit on the time its queries take together,
-and a pause of its own after a round that was too slow. So it delays its own decisions, nobody else's.
+and a pause of its own after a batch that was too slow. So it delays its own decisions, nobody else's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import structlog
 
 from surgekit.process.back_off import back_off_s
-from surgekit.prometheus.client import Queries, Round
+from surgekit.prometheus.client import Queries, QueryBatch
 
 __all__ = ["COMMON_WINDOWS_S", "Lanes"]
 
@@ -29,12 +29,12 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 5.0, 600.0
 @dataclass(slots=True)
 class _Lane:
     work: Future[None] | None = None
-    slow_rounds: int = 0  # in a row
+    slow_batches: int = 0  # in a row
     paused_until_s: float = 0.0
 
     @property
     def pause_s(self) -> float:
-        return back_off_s(self.slow_rounds, _FIRST_PAUSE_S, _LONGEST_PAUSE_S)
+        return back_off_s(self.slow_batches, _FIRST_PAUSE_S, _LONGEST_PAUSE_S)
 
 
 class Lanes:
@@ -47,7 +47,7 @@ class Lanes:
         confine: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`longest_s`: that a tenant's queries of one round may take together."""
+        """`longest_s`: the time a tenant's queries of one batch may take together."""
         self._prometheus, self._longest_s, self._confine, self._clock = prometheus, longest_s, confine, clock
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lane")
         self._lanes: dict[str, _Lane] = {}
@@ -56,7 +56,7 @@ class Lanes:
         lane = self._lanes.get(tenant)
         return bool(lane and lane.work and not lane.work.done())
 
-    def begin(self, tenant: str, at_s: float, work: Callable[[Round], None]) -> bool:
+    def begin(self, tenant: str, at_s: float, work: Callable[[QueryBatch], None]) -> bool:
         """Have `work` ask about the moment `at_s`. False: the tenant's earlier work is not done yet."""
         if self.busy(tenant):
             return False
@@ -65,8 +65,8 @@ class Lanes:
         why = ""
         if self._clock() < lane.paused_until_s:
             why = f"queries of {tenant} took too long: none is sent for {lane.pause_s:.0f} s"
-        round_ = Round(self._prometheus, at_s, self._longest_s, self._confine, refused=why)
-        lane.work = self._pool.submit(self._run, tenant, lane, round_, work)
+        batch = QueryBatch(self._prometheus, at_s, self._longest_s, self._confine, refused=why)
+        lane.work = self._pool.submit(self._run, tenant, lane, batch, work)
         return True
 
     def wait(self) -> None:
@@ -76,19 +76,19 @@ class Lanes:
     def stop(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _run(self, tenant: str, lane: _Lane, round_: Round, work: Callable[[Round], None]) -> None:
+    def _run(self, tenant: str, lane: _Lane, batch: QueryBatch, work: Callable[[QueryBatch], None]) -> None:
         try:
-            work(round_)
+            work(batch)
         except Exception:  # one tenant's fault must not be the others'
             log.exception("lane failed", namespace=tenant)
-        if round_.refused:
+        if batch.refused:
             return
-        lane.slow_rounds = lane.slow_rounds + 1 if round_.slow else 0
-        if round_.slow:
+        lane.slow_batches = lane.slow_batches + 1 if batch.slow else 0
+        if batch.slow:
             lane.paused_until_s = self._clock() + lane.pause_s
             log.warning("slow queries", namespace=tenant, pause_s=lane.pause_s)
 
     def _forget(self) -> None:
         """Lanes with nothing to remember: namespaces come and go."""
-        for tenant in [t for t, lane in self._lanes.items() if not lane.slow_rounds and not self.busy(t)]:
+        for tenant in [t for t, lane in self._lanes.items() if not lane.slow_batches and not self.busy(t)]:
             del self._lanes[tenant]

@@ -26,7 +26,7 @@ from kwok.traffic.haproxy import find_haproxy
 from kwok.traffic.live import Seen, Traffic
 from kwok.traffic.network import why_no_namespace
 from surgekit.kube.client import ApiError
-from surgekit.prometheus.client import Prometheus, Round
+from surgekit.prometheus.client import Prometheus, QueryBatch
 
 pytestmark = pytest.mark.lab
 
@@ -246,7 +246,7 @@ def test_the_collector_finds_the_concurrency_that_was_asked_for(traffic: Traffic
     found: dict[str, Target | str] = {}
 
     def covered() -> bool:
-        found.update(targets(Round(asking, time.time()), asked, 0.5))
+        found.update(targets(QueryBatch(asking, time.time()), asked, 0.5))
         target = found["shop/web"]
         # Between an answer and its client's next request there are a few milliseconds of fifty; more in a
         # window in which the cores were busy.

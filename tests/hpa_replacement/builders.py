@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.observe.sources import ClusterSource
-from hpa_replacement.policy_reconciler import Rounds
+from hpa_replacement.policy_reconciler import PolicyReconciler
 from hpa_replacement.settings import Settings
 from surgekit.kube.client import ApiError, Kube
 from surgekit.prometheus.client import Labels, NoAnswer
@@ -104,16 +104,18 @@ class World:
         self._feed("nodes", [node()])
         self._feed_pods()
 
-    def rounds(self) -> Rounds:
+    def reconciler(self) -> PolicyReconciler:
         """A leader's, at the beginning of its term."""
         settings = Settings(scrape_interval_s=1.0)
-        return Rounds(settings, cast(Kube, self), self.source, self, self.metrics, lambda: self.leads)
+        return PolicyReconciler(
+            settings, cast(Kube, self), self.source, self, self.metrics, lambda: self.leads
+        )
 
-    def go(self, rounds: Rounds, intervals: int = 1) -> None:
+    def go(self, reconciler: PolicyReconciler, intervals: int = 1) -> None:
         for _ in range(intervals):
             self.now_s += 30.0
-            rounds.round(self.now_s)
-            rounds._lanes.wait()
+            reconciler.reconcile_due(self.now_s)
+            reconciler._lanes.wait()
 
     def add(self, *policies: Json) -> None:
         self.policies |= {policy["metadata"]["name"]: policy for policy in policies}

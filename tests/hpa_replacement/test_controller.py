@@ -45,18 +45,18 @@ class FakeSource:
         return {"pods": self.age_s}
 
 
-class FakeRounds:
-    terms: list[FakeRounds]
+class FakeReconciler:
+    terms: list[FakeReconciler]
     fault: Exception | None = None
 
     def __init__(self, *_: Any) -> None:
         self.count, self.stopped = 0, False
-        FakeRounds.terms.append(self)
+        FakeReconciler.terms.append(self)
 
-    def round(self, now_s: float) -> float:
+    def reconcile_due(self, now_s: float) -> float:
         self.count += 1
-        if FakeRounds.fault:
-            raise FakeRounds.fault
+        if FakeReconciler.fault:
+            raise FakeReconciler.fault
         return 0.01
 
     def stop(self) -> None:
@@ -67,8 +67,8 @@ class FakeRounds:
 def controller(monkeypatch: pytest.MonkeyPatch) -> Iterator[Controller]:
     monkeypatch.setattr(module, "Lease", FakeLease)
     monkeypatch.setattr(module, "ClusterSource", FakeSource)
-    monkeypatch.setattr(module, "Rounds", FakeRounds)
-    FakeRounds.terms, FakeRounds.fault = [], None
+    monkeypatch.setattr(module, "PolicyReconciler", FakeReconciler)
+    FakeReconciler.terms, FakeReconciler.fault = [], None
     controller = Controller(Settings(), cast(Kube, None), cast(Queries, None))
     controller.start()
     yield controller
@@ -82,19 +82,19 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def rounds_go_on() -> None:
-    before = FakeRounds.terms[-1].count
-    until(lambda: FakeRounds.terms[-1].count > before + 1)
+def reconciling_goes_on() -> None:
+    before = FakeReconciler.terms[-1].count
+    until(lambda: FakeReconciler.terms[-1].count > before + 1)
 
 
 def test_each_term_as_leader_starts_afresh(controller: Controller) -> None:
-    until(lambda: bool(FakeRounds.terms))
+    until(lambda: bool(FakeReconciler.terms))
     lease = cast(FakeLease, controller.lease)
     lease.held = False
-    until(lambda: FakeRounds.terms[0].stopped)
+    until(lambda: FakeReconciler.terms[0].stopped)
     lease.held = True
-    until(lambda: len(FakeRounds.terms) == 2)
-    rounds_go_on()
+    until(lambda: len(FakeReconciler.terms) == 2)
+    reconciling_goes_on()
     leader = controller.registry.get_sample_value
     assert leader("surgekit_kneescale_leader") == 1.0
 
@@ -102,8 +102,8 @@ def test_each_term_as_leader_starts_afresh(controller: Controller) -> None:
 def test_without_word_from_the_api_server_nothing_is_decided(
     controller: Controller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    until(lambda: bool(FakeRounds.terms))
+    until(lambda: bool(FakeReconciler.terms))
     monkeypatch.setattr(FakeSource, "age_s", 61.0)
-    until(lambda: FakeRounds.terms[0].stopped)
+    until(lambda: FakeReconciler.terms[0].stopped)
     assert controller.not_ready(time.monotonic()) == "no word of pods for 61 s"
     assert controller.alive(time.monotonic()), "it is the API server's fault, not ours"

@@ -41,13 +41,13 @@ def test_everything_said_is_read() -> None:
         budget={"replicaIntervals": 1000, "window": "15m", "atEnd": "stop"},
         metrics={"preset": "openfaas", "function": "resize", "queries": {"cpu": "sum(x)", "latency": ""}},
         thresholds={"throughputPerSecond": 3, "errorsPerSecond": 0.5, "cpuDrop": 0.1, "latencySeconds": 2},
-        search={"variant": "hill-climbing", "explorationCap": 30},
+        search={"variant": "paper", "explorationCap": 30},
     )  # fmt: skip
     policy = read(obj)
     assert (policy.mode, policy.paused, policy.via) == (Mode.SHADOW, True, Via.METRICS)
     assert (policy.preset, policy.function, policy.queries) == ("openfaas", "resize", {"cpu": "sum(x)"})
     assert policy.policy == Policy(
-        40, 2, 90.0, Thresholds(3.0, 0.5, 0.1, 2.0), Search(Variant.HILL_CLIMBING, 30),
+        40, 2, 90.0, Thresholds(3.0, 0.5, 0.1, 2.0), Search(Variant.PAPER, 30),
         Budget(1000.0, 900.0, AtEnd.STOP),
     )  # fmt: skip
 
@@ -99,6 +99,7 @@ def test_a_wrong_field_is_named_with_its_value(path: str, value: Any) -> None:
         ({"budget": {"replicaIntervals": 10}}, "spec.budget.window"),
         ({"budget": {"window": "15m"}}, "spec.budget.replicaIntervals"),
         ({"budget": {"replicaIntervals": 1, "window": "15m", "atEnd": "die"}}, "spec.budget.atEnd"),
+        ({"search": {"variant": "random"}}, "spec.search.variant: must be one of best, paper"),
     ],
 )
 def test_values_that_make_no_sense(changed: dict[str, Any], field: str) -> None:

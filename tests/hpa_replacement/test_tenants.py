@@ -15,7 +15,7 @@ import pytest
 
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.observe.sources import ClusterSource
-from hpa_replacement.policy_reconciler import Rounds
+from hpa_replacement.policy_reconciler import PolicyReconciler
 from hpa_replacement.settings import Settings
 from surgekit.kube.client import Kube
 from surgekit.prometheus.client import Prometheus
@@ -120,11 +120,11 @@ def test_slow_queries_of_one_namespace_hold_up_nobody_else(prometheus: SlowProme
     # Queries that hang would take 60 s each.
     settings = Settings(scrape_interval_s=30.0, prometheus_timeout_s=60.0)
     client = Prometheus(prometheus.url, settings.prometheus_timeout_s)
-    rounds = Rounds(settings, kube, source, client, KneeScaleMetrics(), lambda: True)
+    reconciler = PolicyReconciler(settings, kube, source, client, KneeScaleMetrics(), lambda: True)
     now_s = time.time() // 30 * 30 + 1
     try:
         for number in range(1, 4):
-            rounds.round(now_s + 30 * number)
+            reconciler.reconcile_due(now_s + 30 * number)
             _until(lambda n=number: len(kube.reasons.get(QUIET, ())) >= n, "own PromQL")  # type: ignore[misc]
             assert len(kube.reasons.get(PRESET, ())) == number, "the preset's is there when the round is over"
         assert all(said.startswith("Searching") for said in kube.reasons[QUIET]), kube.reasons[QUIET]
@@ -137,9 +137,9 @@ def test_slow_queries_of_one_namespace_hold_up_nobody_else(prometheus: SlowProme
             obj["spec"]["mode"] = "off"
         source._watches["kneepolicies"]._consumer.replace([*edited, *others], time.monotonic())
         prometheus.release.set()
-        rounds._lanes.wait()
+        reconciler._lanes.wait()
         assert NOISY not in kube.reasons, "nothing is done for a policy that has changed meanwhile"
     finally:
         prometheus.release.set()
-        rounds._lanes.wait()
-        rounds.stop()
+        reconciler._lanes.wait()
+        reconciler.stop()

@@ -33,7 +33,7 @@ from hpa_replacement.knative.pod_autoscaler_status import Observed
 from hpa_replacement.knative.reconciliation import Create, Patch, plan
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.observe.sources import ClusterSource
-from hpa_replacement.policy_reconciler import Rounds
+from hpa_replacement.policy_reconciler import PolicyReconciler
 from hpa_replacement.settings import Settings
 from surgekit.kube.api_path import InvalidPath
 from surgekit.kube.client import Kube
@@ -119,10 +119,10 @@ def knee_scale(obj: Json) -> ApiServer:
         ("pods", [builders.pod("web-0")]),
     ):
         source._watches[what]._consumer.replace(objects, time.monotonic())
-    rounds = Rounds(Settings(), kube, source, One(), KneeScaleMetrics(), lambda: True)
-    rounds.round(time.time() // 30 * 30 + 1.0)
-    rounds._lanes.wait()
-    rounds.stop()
+    reconciler = PolicyReconciler(Settings(), kube, source, One(), KneeScaleMetrics(), lambda: True)
+    reconciler.reconcile_due(time.time() // 30 * 30 + 1.0)
+    reconciler._lanes.wait()
+    reconciler.stop()
     return server
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from combofunc.collector import Asked, Target, targets
 from combofunc.collector.target import coverage_query, decide, load_query
-from surgekit.prometheus.client import Labels, NoAnswer, QueryFailed, Round
+from surgekit.prometheus.client import Labels, NoAnswer, QueryBatch, QueryFailed
 
 WINDOW_S, STEP_S = 60.0, 15.0
 
@@ -49,7 +49,7 @@ def asked(function: str = "web", headroom: float = 1.0, query: str | None = None
 
 
 def one(prometheus: FakePrometheus, headroom: float = 1.0, query: str | None = None) -> Target | str:
-    return targets(Round(prometheus, 1000.0), [asked("web", headroom, query)], STEP_S)["shop/web"]
+    return targets(QueryBatch(prometheus, 1000.0), [asked("web", headroom, query)], STEP_S)["shop/web"]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_target(measured: float, headroom: float, concurrency: int) -> None:
 def test_a_thousand_functions_cost_as_many_queries_as_one() -> None:
     names = [f"f{i}" for i in range(1000)]
     prometheus = serving(dict.fromkeys(names, 2.5))
-    found = targets(Round(prometheus, 1000.0), [asked(name) for name in names], STEP_S)
+    found = targets(QueryBatch(prometheus, 1000.0), [asked(name) for name in names], STEP_S)
     assert set(found.values()) == {Target(3, 2.5, 1.0, WINDOW_S)}
     assert len(found) == 1000
     assert len(prometheus.asked) == 2
@@ -113,7 +113,7 @@ def test_a_number_that_cannot_be_a_concurrency_is_a_reason(value: float) -> None
 
 def test_a_prometheus_that_is_silent_is_asked_three_times_a_round() -> None:
     silent = FakePrometheus({f'q{i}{{namespace="shop"}}': NoAnswer("no answer") for i in range(9)})
-    found = targets(Round(silent, 1000.0), [asked(f"f{i}", query=f"q{i}") for i in range(9)], STEP_S)
+    found = targets(QueryBatch(silent, 1000.0), [asked(f"f{i}", query=f"q{i}") for i in range(9)], STEP_S)
     assert set(found.values()) == {"no answer"}
     assert len(silent.asked) == 3
 
@@ -121,7 +121,7 @@ def test_a_prometheus_that_is_silent_is_asked_three_times_a_round() -> None:
 def test_a_refused_query_is_its_functions_reason_only() -> None:
     prometheus = serving({"web": 1.0})
     prometheus.answers = {**prometheus.answers, 'bad{namespace="shop"}': QueryFailed("refused")}
-    found = targets(Round(prometheus, 1000.0), [asked(), asked("other", query="bad")], STEP_S)
+    found = targets(QueryBatch(prometheus, 1000.0), [asked(), asked("other", query="bad")], STEP_S)
     assert found == {"shop/web": Target(1, 1.0, 1.0, WINDOW_S), "shop/other": "refused"}
 
 

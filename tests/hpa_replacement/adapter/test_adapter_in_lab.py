@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from hpa_replacement.adapter.discovery import CUSTOM, EXTERNAL
-from hpa_replacement.adapter.registration import AnothersApi, Owner, Service, register
+from hpa_replacement.adapter.registration import OwnedByAnother, Owner, Service, register
 from kwok.binaries import Binaries
 from kwok.lab import Lab
 from kwok.parts import MANIFESTS
@@ -168,7 +168,7 @@ def test_the_hpa_follows_to_the_replica(
         (None, "matches the selector"),
         ({"mode": "shadow"}, "its mode is shadow"),
         ({"paused": True}, "it is paused"),
-        ({"via": "scale"}, "carried out through `scale`"),
+        ({"via": "scale"}, "applied through `scale`"),
     ],
 )
 def test_a_policy_that_is_missing_or_not_meant_leaves_the_replicas(
@@ -275,7 +275,7 @@ def test_another_adapters_api_service_is_left_alone(cluster: Lab, port: int) -> 
     cluster.kube.patch(f"{APISERVICES}/{name}", {"spec": {"service": keda}})
     try:
         custom = cluster.kube.get(f"{APISERVICES}/v1beta2.{CUSTOM}")
-        with pytest.raises(AnothersApi, match="belongs to service keda/keda-operator-metrics-apiserver"):
+        with pytest.raises(OwnedByAnother, match="belongs to service keda/keda-operator-metrics-apiserver"):
             register(cluster.kube, [CUSTOM, EXTERNAL], Service(port=port + 1), b"another CA")
         assert cluster.kube.get(f"{APISERVICES}/{name}")["spec"]["service"] == keda
         assert cluster.kube.get(f"{APISERVICES}/v1beta2.{CUSTOM}")["spec"] == custom["spec"], "nor half done"

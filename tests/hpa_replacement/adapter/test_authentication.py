@@ -46,7 +46,7 @@ EVERYBODY = ("system:authenticated",)
     ],
 )
 def test_only_allowed_names_are_believed(allowed: tuple[str, ...], peer: str | None, believed: bool) -> None:
-    assert read_rules(authentication_data(CA, allowed)).believes(peer) is believed
+    assert read_rules(authentication_data(CA, allowed)).trusts(peer) is believed
 
 
 @pytest.mark.parametrize(

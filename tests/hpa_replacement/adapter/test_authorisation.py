@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpa_replacement.adapter.authentication import Identity
-from hpa_replacement.adapter.authorisation import Asked, Authoriser, review
+from hpa_replacement.adapter.authorisation import AccessRequest, Authoriser, review
 from hpa_replacement.adapter.expiring import Expiring
 from hpa_replacement.adapter.refusal import Refusal
 from tests.hpa_replacement.adapter.builders import FakeKube, not_allowed_to_ask, unreachable
 
 HPA, ANN = Identity("hpa", "7", ("a", "b"), (("k", ("v", "w")),)), Identity("ann")
-METRIC = Asked("list", "", "external.metrics.k8s.io", "v1beta1", "knee-replicas", "", "shop")
+METRIC = AccessRequest("list", "", "external.metrics.k8s.io", "v1beta1", "knee-replicas", "", "shop")
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def kube(tmp_path: Path) -> FakeKube:
     return FakeKube(tmp_path / "ca.crt")
 
 
-def code(authoriser: Authoriser, who: Identity, asked: Asked, now_s: float) -> int:
+def code(authoriser: Authoriser, who: Identity, asked: AccessRequest, now_s: float) -> int:
     try:
         authoriser.check(who, asked, now_s)
     except Refusal as refusal:
@@ -43,7 +43,7 @@ def test_the_review_says_all_that_is_known() -> None:
             "resource": "knee-replicas", "subresource": "", "namespace": "shop", "name": "",
         },
     }  # fmt: skip
-    assert review(ANN, Asked("get", path="/apis"))["spec"] == {
+    assert review(ANN, AccessRequest("get", path="/apis"))["spec"] == {
         "user": "ann",
         "uid": "",
         "groups": [],
@@ -68,13 +68,13 @@ def test_allowed_and_denied_are_remembered_apart(kube: FakeKube) -> None:
         (Identity("hpa", "8", HPA.groups, HPA.extra), METRIC),
         (Identity("hpa", "7", ("a",), HPA.extra), METRIC),
         (Identity("hpa", "7", HPA.groups), METRIC),
-        (HPA, Asked("get", "", METRIC.group, METRIC.version, METRIC.resource, "", "shop")),
-        (HPA, Asked("list", "", METRIC.group, METRIC.version, METRIC.resource, "", "other")),
-        (HPA, Asked("list", "", METRIC.group, METRIC.version, METRIC.resource, "", "shop", "x")),
-        (HPA, Asked("list", path="/apis")),
+        (HPA, AccessRequest("get", "", METRIC.group, METRIC.version, METRIC.resource, "", "shop")),
+        (HPA, AccessRequest("list", "", METRIC.group, METRIC.version, METRIC.resource, "", "other")),
+        (HPA, AccessRequest("list", "", METRIC.group, METRIC.version, METRIC.resource, "", "shop", "x")),
+        (HPA, AccessRequest("list", path="/apis")),
     ],
 )
-def test_another_question_is_asked_anew(kube: FakeKube, who: Identity, asked: Asked) -> None:
+def test_another_question_is_asked_anew(kube: FakeKube, who: Identity, asked: AccessRequest) -> None:
     authoriser = Authoriser(kube, 60.0, 10.0)  # type: ignore[arg-type]
     authoriser.check(HPA, METRIC, 0.0)
     kube.may = set()
@@ -121,11 +121,11 @@ def test_memory_never_returns_what_has_expired_nor_grows(
 
 def test_what_is_denied_pushes_out_nothing_that_is_allowed(kube: FakeKube) -> None:
     authoriser = Authoriser(kube, 60.0, 10.0)  # type: ignore[arg-type]
-    authoriser.check(Identity("hpa"), Asked("get", path="/apis"), 0.0)
+    authoriser.check(Identity("hpa"), AccessRequest("get", path="/apis"), 0.0)
     for number in range(25_000):
         with pytest.raises(Refusal):
-            authoriser.check(Identity("ann"), Asked("get", path=f"/{number}"), 1.0)
+            authoriser.check(Identity("ann"), AccessRequest("get", path=f"/{number}"), 1.0)
     asked = len(kube.reviews)
-    authoriser.check(Identity("hpa"), Asked("get", path="/apis"), 1.0)
+    authoriser.check(Identity("hpa"), AccessRequest("get", path="/apis"), 1.0)
     assert len(kube.reviews) == asked
     assert len(authoriser._denied._kept) <= 2000

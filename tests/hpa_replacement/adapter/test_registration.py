@@ -8,11 +8,11 @@ import pytest
 
 from hpa_replacement.adapter.discovery import CUSTOM, EXTERNAL
 from hpa_replacement.adapter.registration import (
-    AnothersApi,
+    OwnedByAnother,
     Owner,
     Service,
     api_service,
-    look,
+    compare,
     register,
 )
 from surgekit.kube.client import ApiError
@@ -28,7 +28,7 @@ def changed(**spec: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("found", "owner", "current", "said"),
     [
-        (None, Owner.NOBODY, False, "is not there"),
+        (None, Owner.NOBODY, False, "does not exist"),
         (changed(), Owner.OURS, True, "is ours"),
         (changed(groupPriorityMinimum=2000), Owner.OURS, True, "is ours"),  # the operator's choice
         (changed(caBundle="b2xk"), Owner.OURS, False, "another port or CA"),
@@ -55,16 +55,16 @@ def changed(**spec: Any) -> dict[str, Any]:
     ],
 )
 def test_whose_it_is(found: dict[str, Any] | None, owner: Owner, current: bool, said: str) -> None:
-    standing = look(EXTERNAL, found, OURS, CA)
-    assert (standing.owner, standing.current) == (owner, current)
-    assert "v1beta1.external.metrics.k8s.io" in standing.said
-    assert said in standing.said
+    registration = compare(EXTERNAL, found, OURS, CA)
+    assert (registration.owner, registration.current) == (owner, current)
+    assert "v1beta1.external.metrics.k8s.io" in registration.message
+    assert said in registration.message
 
 
 @pytest.mark.parametrize(("group", "instead"), [(EXTERNAL, "custom metrics"), (CUSTOM, "external metrics")])
 def test_what_to_do_about_anothers_is_said(group: str, instead: str) -> None:
     found = changed(service={"namespace": "keda", "name": "keda", "port": 443})
-    said = look(group, found, OURS, CA).said
+    said = compare(group, found, OURS, CA).message
     for way_out in (instead, "`via: scale`", "remove the other adapter"):
         assert way_out in said
 
@@ -103,7 +103,7 @@ def test_only_what_is_missing_or_old_is_written() -> None:
 
 def test_nothing_is_written_where_one_is_anothers() -> None:
     cluster = Cluster(custom=changed(service={"namespace": "keda", "name": "keda", "port": 443}))
-    with pytest.raises(AnothersApi, match="keda/keda"):
+    with pytest.raises(OwnedByAnother, match="keda/keda"):
         register(cluster, [EXTERNAL, CUSTOM], OURS, CA)  # type: ignore[arg-type]
     assert not cluster.written
 
@@ -141,7 +141,7 @@ def test_a_status_written_meanwhile_is_no_reason_to_fail() -> None:
 def test_one_that_another_took_meanwhile_is_left_alone() -> None:
     cluster = Busy(external=changed(caBundle="b2xk"))
     cluster.after = changed(service={"namespace": "keda", "name": "keda", "port": 443})
-    with pytest.raises(AnothersApi, match="keda/keda"):
+    with pytest.raises(OwnedByAnother, match="keda/keda"):
         register(cluster, [EXTERNAL], OURS, CA)  # type: ignore[arg-type]
     assert not cluster.written
 

@@ -63,8 +63,9 @@ def test_both_apis_answer_the_front_proxy(serve: Any) -> None:
 def test_discovery(serve: Any, path: str, kind: str, names: list[str]) -> None:
     status, answer = serve().ask(path)
     assert (status, answer["kind"]) == (200, kind)
-    found = answer.get("groups") or answer.get("resources")
-    assert [x["name"] for x in found] if found else [v["version"] for v in answer["versions"]] == names
+    listed = {"APIGroupList": ("groups", "name"), "APIGroup": ("versions", "version")}
+    items, key = listed.get(kind, ("resources", "name"))
+    assert [item[key] for item in answer[items]] == names
 
 
 @pytest.mark.parametrize(

@@ -11,22 +11,26 @@ from hpa_replacement.decision.policy import AtEnd, Budget
 ALLOWED = Budget(1000, 900)
 
 
+def charged(spending: Spending | None, replicas: int, since_s: float, now_s: float) -> Spending:
+    return budget.charge(spending, ALLOWED, interval_s=30, replicas=replicas, since_s=since_s, now_s=now_s)
+
+
 def test_what_ran_is_charged_for_the_time_it_ran() -> None:
-    first = budget.charge(None, ALLOWED, 30, 40, 100, 100)
+    first = charged(None, 40, 100, 100)
     assert first == Spending(100, 0)
-    later = budget.charge(budget.charge(first, ALLOWED, 30, 40, 100, 130), ALLOWED, 30, 10, 130, 145)
+    later = charged(charged(first, 40, 100, 130), 10, 130, 145)
     assert later.spent == pytest.approx(40 + 5)
     assert budget.left(later, ALLOWED) == pytest.approx(955)
     assert budget.affordable(later, ALLOWED) == 955
 
 
 def test_a_new_window_begins_on_its_grid_and_only_what_ran_in_it_is_charged() -> None:
-    spending = budget.charge(Spending(0, 990), ALLOWED, 30, 30, 890, 2715)
+    spending = charged(Spending(0, 990), 30, 890, 2715)
     assert spending == Spending(2700, 15.0)  # 15 s of 30 replicas in it
 
 
 def test_a_clock_that_went_back_charges_nothing() -> None:
-    assert budget.charge(Spending(0, 10), ALLOWED, 30, 30, 200, 100) == Spending(0, 10)
+    assert charged(Spending(0, 10), 30, 200, 100) == Spending(0, 10)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ def test_the_class_is_not_among_those_knative_keeps_for_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotations", "spec", "low", "high", "initial", "zero_wanted"),
+    ("annotations", "spec", "low", "high", "initial", "allows_zero"),
     [
         ({}, {}, 1, DEFAULT_HIGH, 1, True),
         ({"min-scale": "0", "max-scale": "0"}, {}, 1, DEFAULT_HIGH, 1, True),
@@ -28,10 +28,10 @@ def test_the_class_is_not_among_those_knative_keeps_for_itself() -> None:
     ],
 )
 def test_bounds(
-    annotations: dict[str, str], spec: dict[str, str], low: int, high: int, initial: int, zero_wanted: bool
+    annotations: dict[str, str], spec: dict[str, str], low: int, high: int, initial: int, allows_zero: bool
 ) -> None:
     pa = read(pod_autoscaler(annotations, **spec), DEFAULT_HIGH)
-    assert (pa.low, pa.high, pa.initial, pa.zero_wanted) == (low, high, initial, zero_wanted)
+    assert (pa.low, pa.high, pa.initial, pa.allows_zero) == (low, high, initial, allows_zero)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from string import Template
 
 import pytest
 
-from hpa_replacement.observe.monitor import Asked, Reading, read
+from hpa_replacement.observe.monitor import MetricsRequest, Reading, read
 from hpa_replacement.observe.presets import CPU, PRESETS
-from surgekit.prometheus.client import Labels, NoAnswer, QueryFailed, Round
+from surgekit.prometheus.client import Labels, NoAnswer, QueryBatch, QueryFailed
 
 WINDOW_S, SCRAPE_S = 30.0, 5.0
 
@@ -44,12 +44,12 @@ class FakePrometheus:
             self.answers[text(query, window)] = dict.fromkeys(keys, value)
 
 
-def asked(name: str = "web", **changed: object) -> Asked:
+def request_for(name: str = "web", **changed: object) -> MetricsRequest:
     facts: dict[str, object] = {
         "name": f"shop/{name}", "namespace": "shop", "function": name, "target": name, "window_s": WINDOW_S,
         "pods": frozenset({f"{name}-0", f"{name}-1"}), "preset": "openfaas", "cpu": False,
     }  # fmt: skip
-    return Asked(**facts | changed)  # type: ignore[arg-type]
+    return MetricsRequest(**facts | changed)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def prometheus() -> FakePrometheus:
 
 
 def one(prometheus: FakePrometheus, **changed: object) -> Reading | str:
-    return read(Round(prometheus, 1000.0), [asked(**changed)], SCRAPE_S)["shop/web"]  # type: ignore[arg-type]
+    return read(QueryBatch(prometheus, 1000.0), [request_for(**changed)], SCRAPE_S)["shop/web"]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
@@ -75,17 +75,19 @@ def test_a_thousand_functions_cost_as_many_queries_as_one() -> None:
     prometheus.serve(*names)
     pods = {labels(namespace="shop", pod=f"{n}-{i}"): 0.1 for n in names for i in (0, 1)}
     prometheus.answers[text(CPU)] = pods
-    found = read(Round(prometheus, 1000.0), [asked(n, cpu=True) for n in names], SCRAPE_S)
+    found = read(QueryBatch(prometheus, 1000.0), [request_for(n, cpu=True) for n in names], SCRAPE_S)
     assert list(found.values()) == [Reading(10.0, 1.0, 0.5, 0.2)] * 1000
     for_all = len(prometheus.asked)
     prometheus.asked.clear()
-    read(Round(prometheus, 1000.0), [asked("f0", cpu=True)], SCRAPE_S)
+    read(QueryBatch(prometheus, 1000.0), [request_for("f0", cpu=True)], SCRAPE_S)
     assert len(prometheus.asked) == for_all == 5
 
 
 def test_each_length_of_window_has_its_own_queries(prometheus: FakePrometheus) -> None:
     prometheus.serve("other", window="18000ms")
-    found = read(Round(prometheus, 1000.0), [asked(), asked("other", window_s=18.0)], SCRAPE_S)
+    found = read(
+        QueryBatch(prometheus, 1000.0), [request_for(), request_for("other", window_s=18.0)], SCRAPE_S
+    )
     assert found == dict.fromkeys(("shop/web", "shop/other"), Reading(10.0, 1.0, 0.5, None))
 
 
@@ -117,7 +119,7 @@ def test_an_interval_covered_in_part_is_a_reason(
 
 
 def test_one_function_without_metrics_does_not_hold_up_the_others(prometheus: FakePrometheus) -> None:
-    found = read(Round(prometheus, 1000.0), [asked("new"), asked()], SCRAPE_S)
+    found = read(QueryBatch(prometheus, 1000.0), [request_for("new"), request_for()], SCRAPE_S)
     assert isinstance(found["shop/new"], str)
     assert isinstance(found["shop/web"], Reading)
 
@@ -157,9 +159,9 @@ def test_own_queries_must_give_one_series(prometheus: FakePrometheus, what: str,
 def test_a_query_that_fails_is_a_reason_for_those_who_asked_it(prometheus: FakePrometheus) -> None:
     query = 'sum(x{namespace="shop"})'
     prometheus.answers[query] = QueryFailed("Prometheus refused it: too many samples")
-    bad = [asked(f"bad{i}", queries={"errors": "sum(x)"}) for i in range(3)]
+    bad = [request_for(f"bad{i}", queries={"errors": "sum(x)"}) for i in range(3)]
     prometheus.serve("web", *(b.function for b in bad))
-    found = read(Round(prometheus, 1000.0), [*bad, asked()], SCRAPE_S)
+    found = read(QueryBatch(prometheus, 1000.0), [*bad, request_for()], SCRAPE_S)
     assert isinstance(found["shop/web"], Reading)
     assert {found[b.name] for b in bad} == {"Prometheus refused it: too many samples"}
     assert prometheus.asked.count(query) == 1, "and it is not sent again"
@@ -167,10 +169,10 @@ def test_a_query_that_fails_is_a_reason_for_those_who_asked_it(prometheus: FakeP
 
 def test_a_prometheus_that_does_not_answer_is_not_waited_for_a_thousand_times() -> None:
     prometheus = FakePrometheus()
-    policies = [asked(f"f{i}", queries={w: f"{w}_{i}" for w in OWN}) for i in range(1000)]
+    policies = [request_for(f"f{i}", queries={w: f"{w}_{i}" for w in OWN}) for i in range(1000)]
     queries = (f"{w}_{i}" for w in OWN for i in range(1000))
     prometheus.answers = {f'{query}{{namespace="shop"}}': NoAnswer("timed out") for query in queries}
-    found = read(Round(prometheus, 1000.0), policies, SCRAPE_S)
+    found = read(QueryBatch(prometheus, 1000.0), policies, SCRAPE_S)
     assert set(found.values()) == {"timed out"}
     assert len(prometheus.asked) == 3
 

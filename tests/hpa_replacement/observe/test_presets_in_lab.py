@@ -12,13 +12,13 @@ import requests
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 
-from hpa_replacement.observe.monitor import Asked, Reading, read
+from hpa_replacement.observe.monitor import MetricsRequest, Reading, read
 from hpa_replacement.observe.presets import PRESETS
 from kwok import prometheus
 from kwok.binaries import PROMETHEUS
 from kwok.errors import BinariesError, LabError
 from kwok.lab import Lab
-from surgekit.prometheus.client import Prometheus, Round
+from surgekit.prometheus.client import Prometheus, QueryBatch
 from surgekit.prometheus.promql import confined
 
 pytestmark = pytest.mark.lab
@@ -143,8 +143,8 @@ def asked(lab: Lab) -> Iterator[Any]:
     process = prometheus.start(lab, {"lab": [f"127.0.0.1:{port}" for port in ports]}, SCRAPE_S)
     server = Prometheus(f"http://127.0.0.1:{process.port}", 10.0)
 
-    def ask(*questions: Asked, at_s: float | None = None) -> dict[str, Reading | str]:
-        return read(Round(server, at_s or time.time()), questions, SCRAPE_S)
+    def ask(*questions: MetricsRequest, at_s: float | None = None) -> dict[str, Reading | str]:
+        return read(QueryBatch(server, at_s or time.time()), questions, SCRAPE_S)
 
     ask.url = f"http://127.0.0.1:{process.port}"  # type: ignore[attr-defined]  # for what no question asks
 
@@ -161,9 +161,9 @@ def asked(lab: Lab) -> Iterator[Any]:
             stop()
 
 
-def question(preset: str, function: str, **changed: Any) -> Asked:
+def question(preset: str, function: str, **changed: Any) -> MetricsRequest:
     facts: dict[str, Any] = {"pods": frozenset(CORES), "preset": preset, "cpu": True} | changed
-    return Asked(f"shop/{function}", "shop", function, function, WINDOW_S, **facts)
+    return MetricsRequest(f"shop/{function}", "shop", function, function, WINDOW_S, **facts)
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))

@@ -62,7 +62,7 @@ def test_pods_that_wait_for_a_node_are_not_room() -> None:
     world.add(kneepolicy(mode="shadow", maxReplicas=100))
     placed = [pod(f"web-{i}") for i in range(40)]
     world._feed("pods", [*placed, *(pod(f"web-{i}", ready=False, node="") for i in range(40, 60))])
-    world.go(world.rounds())
+    world.go(world.reconciler())
     assert world.status()["lastSample"]["capacity"] == 40
 
 
@@ -76,7 +76,7 @@ def test_one_pod_that_says_nonsense_stops_nobodys_policy() -> None:
     worse["metadata"]["labels"], worse["spec"]["containers"] = {"app": ["web"]}, "none"
     world._feed("pods", [worse, bad, pod("web-0"), pod("web-1")])
     assert sum(world.source.unreadable.count().values()) == 1
-    world.go(world.rounds())
+    world.go(world.reconciler())
     assert world.status()["lastSample"]["replicas"] == 2
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.kneescale.curve_families import FAMILIES, draw_curve, run_search
-from hpa_replacement.search import Ask, Found, Point, SearchState, Variant, ask, observe, start
+from hpa_replacement.decision.policy import Search
+from hpa_replacement.search import Ask, Point, SearchState, Variant, ask, observe, start
 from hpa_replacement.search.best import SAMPLES_MAX, tolerance
 from hpa_replacement.search.load import at_load, load_of
+from tests.hpa_replacement.search.properties import (
+    ANY_CURVE,
+    OTHER_REPLICAS,
+    ends_inside_its_bounds,
+    ends_when_others_served,
+)
+
+BEST, PAPER = Search(Variant.BEST), Search(Variant.PAPER)
 
 
 def noisy(score: Callable[[int], float], noise: float, seed: int) -> Callable[[int], float]:
@@ -21,49 +30,21 @@ def noisy(score: Callable[[int], float], noise: float, seed: int) -> Callable[[i
     return lambda r: max(score(r) * (1 + noise * rng.standard_normal()), 0.0)
 
 
-@given(
-    variant=st.sampled_from(Variant),
-    left=st.integers(1, 30),
-    width=st.integers(0, 60),
-    reach=st.integers(0, 60),
-    seed=st.integers(0, 3),
-    scores=st.lists(st.floats(0, 1e6), min_size=91, max_size=91),
-)
+@given(variant=st.sampled_from(Variant), curve=st.fixed_dictionaries(ANY_CURVE))
 @settings(max_examples=60, deadline=None)
 def test_any_curve_ends_inside_its_bounds_and_a_restart_changes_nothing(
-    variant: Variant, left: int, width: int, reach: int, seed: int, scores: list[float]
+    variant: Variant, curve: dict[str, Any]
 ) -> None:
-    right = left + width
-    state = start(variant, left, right, reach=min(left + reach, right), seed=seed)
-    for _ in range(200):
-        step = ask(state)
-        assert step == ask(state)
-        if isinstance(step, Found):
-            assert state.left <= step.knee <= state.reach
-            break
-        assert state.left <= step.replicas <= state.reach
-        state = observe(state, Point(step.replicas, scores[step.replicas], scores[0], scores[1]))
-        state = SearchState.from_plain(json.loads(json.dumps(state.as_plain())))
-    else:
-        pytest.fail("does not end")
+    state = ends_inside_its_bounds(Search(variant), **curve)
     assert variant is not Variant.BEST or len(state.points) <= SAMPLES_MAX
 
 
-@given(
-    variant=st.sampled_from(Variant),
-    served=st.lists(st.integers(1, 40), min_size=120, max_size=120),
-    score=st.floats(0.1, 10),
-)
+@given(variant=st.sampled_from(Variant), others=st.fixed_dictionaries(OTHER_REPLICAS))
 @settings(max_examples=30, deadline=None)
 def test_ends_also_when_other_replicas_served_than_asked_for(
-    variant: Variant, served: list[int], score: float
+    variant: Variant, others: dict[str, Any]
 ) -> None:
-    state = start(variant, 1, 40)
-    for replicas in served:
-        if isinstance(ask(state), Found):
-            return
-        state = observe(state, Point(replicas, score * replicas))
-    pytest.fail("does not end")
+    ends_when_others_served(Search(variant), **others)
 
 
 def test_a_state_that_cannot_be_read_is_refused() -> None:
@@ -81,7 +62,7 @@ def test_algorithm_1_as_printed() -> None:
     def score(r: int) -> float:
         return float(20 * (r / (r + 19)) ** 2)
 
-    found, asked = run_search(Variant.PAPER, score, 2, 58)
+    found, asked = run_search(PAPER, score, 2, 58)
     assert asked[:3] == [2, 58, 30]
     # 30 is the knee and the last: further left (line 12), (30 + 2) / 2
     assert asked[3] == 16
@@ -90,30 +71,9 @@ def test_algorithm_1_as_printed() -> None:
 
 
 def test_without_a_knee_algorithm_1_answers_with_the_best_score() -> None:
-    found, asked = run_search(Variant.PAPER, float, 1, 65)
+    found, asked = run_search(PAPER, float, 1, 65)
     assert found.knee == 65
     assert asked[:3] == [1, 65, 33]
-
-
-def test_hill_climbing_goes_up_in_small_steps_where_it_is_steep() -> None:
-    curve = draw_curve("closed loop", 1, capacity=100)
-    _, asked = run_search(Variant.HILL_CLIMBING, lambda r: 100 * curve(r), 1, 100)
-    steps = np.diff(asked)
-    assert asked[0] == 1
-    assert asked[-1] == 100
-    assert min(steps) >= 1
-    assert max(steps) <= 10
-    steepest = int(np.argmax(np.diff([100 * curve(r) for r in asked]) / steps))
-    assert steps[min(steepest + 1, len(steps) - 1)] == min(steps)
-
-
-def test_random_search_stops_when_three_more_points_left_the_knee_where_it_was() -> None:
-    curve = draw_curve("hyperbola", 3, capacity=80)
-    found, asked = run_search(Variant.RANDOM, curve, 1, 80, seed=4)
-    assert len(asked) >= 6
-    assert len(set(asked)) == len(asked)
-    assert found.knee in asked
-    assert run_search(Variant.RANDOM, curve, 1, 80, seed=5)[1] != asked
 
 
 SMOOTH = ("hyperbola", "closed loop", "exponential", "logarithm", "queueing network")
@@ -136,7 +96,7 @@ def test_ours_is_near_the_true_knee_in_few_samples(
     for family in families:
         for seed in range(1000, 1010):
             curve = draw_curve(family, seed)
-            found, asked = run_search(Variant.BEST, noisy(curve, noise, seed), 1, curve.capacity)
+            found, asked = run_search(BEST, noisy(curve, noise, seed), 1, curve.capacity)
             near.append(abs(found.knee - curve.knee) <= tolerance(curve.capacity))
             taken.append(len(asked))
     assert max(taken) <= SAMPLES_MAX
@@ -164,7 +124,7 @@ def test_ours_is_near_the_true_knee_in_few_samples(
 def test_curves_without_a_knee_get_a_stated_answer(
     name: str, score: Callable[[int], float], left: int, right: int, low: int, high: int
 ) -> None:
-    found, asked = run_search(Variant.BEST, score, left, right)
+    found, asked = run_search(BEST, score, left, right)
     assert len(asked) <= SAMPLES_MAX
     assert low <= found.knee <= high, (name, found, asked)
 
@@ -179,14 +139,14 @@ def test_pure_noise_gets_the_fewest_replicas_that_did_about_best(seed: int) -> N
         scores[r] = float(rng.uniform(0.01, 10.0))
         return scores[r]
 
-    found, asked = run_search(Variant.BEST, score, 1, 120)
+    found, asked = run_search(BEST, score, 1, 120)
     assert len(asked) <= SAMPLES_MAX
     if "follow no curve" in found.reason:
         assert found.knee in asked
 
 
 def test_ours_need_not_measure_the_right_end() -> None:
-    asked = [run_search(Variant.BEST, draw_curve("hyperbola", s, capacity=500), 1, 500)[1] for s in range(10)]
+    asked = [run_search(BEST, draw_curve("hyperbola", s, capacity=500), 1, 500)[1] for s in range(10)]
     assert sum(500 in a for a in asked) < 5
     assert np.mean([sum(a) for a in asked]) < 2 * 500
 

@@ -56,7 +56,7 @@ def test_status_says_whose_they_are(
     cluster = Cluster(api_service(CUSTOM, Service(), b"an old CA"))
     code, text = run(monkeypatch, capsys, cluster, "status")
     assert code == 0
-    assert "nobody: APIService v1beta1.external.metrics.k8s.io is not there" in text
+    assert "nobody: APIService v1beta1.external.metrics.k8s.io does not exist" in text
     assert text.endswith("ours: APIService v1beta2.custom.metrics.k8s.io is ours")
     assert "with another port or CA" in run(monkeypatch, capsys, cluster, "status", "--ca", ca)[1]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from surgekit.prometheus.client import Labels, QueryFailed, Round, TimedOut
+from surgekit.prometheus.client import Labels, QueryBatch, QueryFailed, TimedOut
 from surgekit.prometheus.query_lanes import _AT_ONCE, Lanes
 
 ONE: Mapping[Labels, float] = {frozenset(): 1.0}
@@ -40,10 +40,10 @@ def ask(lanes: Lanes, tenant: str, *queries: str) -> dict[str, object]:
     """What came of each; waits for it."""
     found: dict[str, object] = {}
 
-    def work(round_: Round) -> None:
+    def work(batch: QueryBatch) -> None:
         for query in queries:
             try:
-                found[query] = round_.own(query, tenant)
+                found[query] = batch.own(query, tenant)
             except QueryFailed as error:
                 found[query] = str(error)
 
@@ -80,8 +80,8 @@ def test_a_tenant_has_one_round_at_a_time_and_others_go_on_meanwhile() -> None:
     prometheus = Slow()
     lanes = Lanes(prometheus, longest_s=10.0)
 
-    def hang(round_: Round) -> None:
-        round_.own("hang", "noisy")
+    def hang(batch: QueryBatch) -> None:
+        batch.own("hang", "noisy")
 
     assert lanes.begin("noisy", 1.0, hang)
     assert prometheus.hanging.acquire(timeout=90)
@@ -89,8 +89,8 @@ def test_a_tenant_has_one_round_at_a_time_and_others_go_on_meanwhile() -> None:
         assert not lanes.begin("noisy", 1.0, hang)
     done = threading.Event()
 
-    def quick(round_: Round) -> None:
-        round_.own("quick", "quiet")
+    def quick(batch: QueryBatch) -> None:
+        batch.own("quick", "quiet")
         done.set()
 
     assert lanes.begin("quiet", 1.0, quick)
@@ -114,8 +114,8 @@ def test_the_time_of_a_tenants_queries_together_is_limited() -> None:
 def test_a_fault_of_ours_ends_nothing() -> None:
     lanes = Lanes(Slow(), longest_s=10.0)
 
-    def fault(round_: Round) -> None:
-        raise RuntimeError(round_)
+    def fault(batch: QueryBatch) -> None:
+        raise RuntimeError(batch)
 
     assert lanes.begin("a", 1.0, fault)
     lanes.wait()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from experiments.kneescale.curve_families import farthest_above_chord
-from hpa_replacement.decision.known_knees import covers, knee_for, learn
 from hpa_replacement.decision.model import KnownKnee
+from hpa_replacement.decision.searching import is_known, knee_for, learn
 from hpa_replacement.search import Ask, Point, SearchState, Variant, ask, observe, start
 
 
@@ -30,8 +30,8 @@ def test_knees_of_other_loads_are_near_those_of_an_exhaustive_sweep(clients: int
     known = learn((), state, found)
     true = farthest_above_chord(lambda r: np.asarray((r / (r + clients - 1)) ** 2), 1, 114)[0]
     assert knee_for(clients, known, state.points) == pytest.approx(true, abs=6)
-    assert covers(clients, known, state.points)
-    assert not covers(70, known, state.points)
+    assert is_known(clients, known, state.points)
+    assert not is_known(70, known, state.points)
 
 
 def test_below_what_is_known_replicas_go_with_the_load() -> None:
