@@ -31,8 +31,6 @@ __all__ = ["ActionResult", "carry_out"]
 Json = dict[str, Any]
 _PODS = Resource("v1", "pods")
 STRATEGIC_MERGE = "application/strategic-merge-patch+json"
-# The pod is gone, or was changed or bound meanwhile: the next reconcile sees it.
-_CONFLICT = frozenset({404, 409})
 _TRANSIENT = frozenset({408, 429})
 
 
@@ -50,7 +48,7 @@ def carry_out(kube: Kube, namespace: str, action: Action) -> ActionResult:
     try:
         return _do(kube, namespace, action)
     except ApiError as error:
-        if error.code in _CONFLICT and not _unknown(error):
+        if _overtaken(error):
             return ActionResult(
                 action, gone="" if isinstance(action, Create) or error.code != 404 else action.uid
             )
@@ -60,9 +58,14 @@ def carry_out(kube: Kube, namespace: str, action: Action) -> ActionResult:
         return ActionResult(action, failure=f"{_name(action)}: {error}")
 
 
-def _unknown(error: ApiError) -> bool:
-    """Whether the path does not exist: the API server has no `resize` subresource."""
-    return error.code == 404 and "could not find the requested resource" in error.message
+def _overtaken(error: ApiError) -> bool:
+    """Whether the pod is gone, changed or replaced by one of the same name: the next reconcile sees it.
+
+    A patch that carries the uid of an earlier pod is not a conflict to the API server but invalid (422).
+    """
+    if error.code == 404:  # unless the API server has no `resize` subresource at all
+        return "could not find the requested resource" not in error.message
+    return error.code == 409 or (error.code == 422 and "metadata.uid" in error.message)
 
 
 def _name(action: Action) -> str:
