@@ -46,7 +46,7 @@ NAMESPACE = "surgekit-system"
 PLACEMENT = "surgekit.dev/placement"  # label: the mode a pod asks for
 SCORED = "surgekit.dev/scored"  # resource: asked for by pods that opted in, an amount of zero
 HAPROXY = "balancer-haproxy"
-# The extender's weight in the scheduler's configuration; docs/decisions/extender-details.md says why 30.
+# The extender's weight in the scheduler's configuration; docs/decisions/extender.md says why 30.
 WEIGHT = 30
 SCHEDULER_CLIENT, LAB_CLIENT = "kube-scheduler", "surgekit-lab"
 _IN_PODS = {"Deployment", "Job", "CronJob", "PodDisruptionBudget", "Service", "NetworkPolicy"}

@@ -55,7 +55,7 @@ class Metrics:
             registry=registry,
         )
         self.expired = Counter(
-            "surgekit_extender_presumptions_expired_total",
+            "surgekit_extender_assumed_pods_expired_total",
             "Assumed pods whose binding was never seen",
             registry=registry,
         )
@@ -74,7 +74,7 @@ class Extender:
         self.settings = settings
         self._lock = threading.Lock()
         nodes = NodeTable(settings.default_tau_create_s, settings.default_image_pull_s, seed=platform.node())
-        self.state = ClusterState(nodes, settings.presume_s, settings.creation_limit_s)
+        self.state = ClusterState(nodes, settings.assumed_pod_ttl_s, settings.creation_limit_s)
         self._price_lists = PriceLists(nodes)
         self.sources = Sources(kube, self.state)
         self.registry = CollectorRegistry()

@@ -1,6 +1,6 @@
 """The extender under gunicorn: what is served at which path, on a port for schedulers and one for kubelet.
 
-One worker process per replica: presumptions are its memory.
+One worker process per replica: assumed pods are its memory.
 """
 
 from __future__ import annotations

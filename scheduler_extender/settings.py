@@ -37,9 +37,9 @@ class Settings(ProcessSettings):
     default_image_pull_s: float = setting(
         2.0, "seconds an image pull is taken to cost when none was ever measured", minimum=0.0, maximum=3600.0
     )
-    presume_s: float = setting(
+    assumed_pod_ttl_s: float = setting(
         15.0,
-        "seconds a presumed placement counts while its binding has not been seen",
+        "seconds an assumed pod counts on its node while its binding has not been seen",
         minimum=0.1,
         maximum=600.0,
     )

@@ -1,4 +1,4 @@
-"""The exact problem (design.md) as an integer program, by HiGHS: what benches and tests measure plans by.
+"""The exact problem (docs/decisions/reading-the-papers.md) as an integer program, by HiGHS: what benches and tests measure plans by.
 
 Shares nothing with the planners but the words. Two steps where the target is out of reach: the most that
 fits, then the least cost of that.

@@ -1,4 +1,4 @@
-"""Algorithm 1 with design.md's readings: the cheapest candidate per unit of concurrency, until Q' is there.
+"""Algorithm 1 read as docs/decisions/reading-the-papers.md says: the cheapest candidate per unit of concurrency, until Q' is there.
 
 It begins with X = 0 (line 1). What runs is not there until it is chosen: keeping a container is a candidate
 that costs lambda * B, resizing one costs tau_u + lambda * B, creating one tau_c * (k_n + 1) + I + lambda * B

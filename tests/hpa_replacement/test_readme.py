@@ -13,7 +13,7 @@ from tests.paths import ROOT
 PART = ROOT / "hpa_replacement"
 DOCUMENTS = [
     *(PART / name for name in ("README.md", "adapter/README.md", "knative/README.md")),
-    *(ROOT / "docs" / name for name in ("decisions/kneescale.md", "figures-kneescale.md")),
+    *(ROOT / "docs" / name for name in ("decisions/kneescale.md", "results/kneescale.md")),
 ]
 
 

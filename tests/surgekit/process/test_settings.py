@@ -18,7 +18,7 @@ def test_file_then_environment_then_given(tmp_path: Path) -> None:
     made = load(Settings, file, {"SURGEKIT_EXTENDER_PRICE_WEIGHT": "3", "HOME": "/"}, price_swing=0.75)
     assert (made.price_weight, made.price_swing, made.mode) == (3.0, 0.75, Mode.SHADOW)
     assert made.client_names == ("a", "b")
-    assert made.presume_s == Settings().presume_s
+    assert made.assumed_pod_ttl_s == Settings().assumed_pod_ttl_s
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def test_bad_settings_name_key_and_value(tmp_path: Path, content: str, names: li
 
 
 def test_bad_environment_names_the_key() -> None:
-    with pytest.raises(SettingsError, match="presume_s: 'soon' is not a number"):
-        load(Settings, None, {"SURGEKIT_EXTENDER_PRESUME_S": "soon"})
+    with pytest.raises(SettingsError, match="assumed_pod_ttl_s: 'soon' is not a number"):
+        load(Settings, None, {"SURGEKIT_EXTENDER_ASSUMED_POD_TTL_S": "soon"})
 
 
 @pytest.mark.parametrize(
