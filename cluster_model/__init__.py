@@ -1,1 +1,1 @@
-"""What nodes have, how fast they create containers, and what a place on them costs (eqs 6 to 9)."""
+"""Nodes with their room, speed and prices, and the cost of a pod on each (eqs 6 to 9)."""

@@ -62,7 +62,7 @@ class ClusterState:
             self.drop_pod(uid)
 
     def assume(self, pod: PodToPlace, node: str, now_s: float) -> None:
-        """Count the pod as if `node` had taken it."""
+        """Count the pod as bound to `node`."""
         if pod.uid in self._bound:
             return
         self.forget(pod.uid)

@@ -5,8 +5,8 @@
     B_np       = beta_n^c * C_p + beta_n^m * M_p                                         (9)
     beta_n     = free_n * (1+x) + (1-free_n) * (1-x)  =  (1-x) + 2x * free_n             (7), (8)
 
-k_n counts the pod considered (docs/decisions/reading-the-papers.md). A kubelet starts a pod's m containers one after the other,
-so each takes its own tau_n * k_n.
+k_n includes the pod itself (docs/decisions/reading-the-papers.md). A kubelet starts a pod's m containers one after the other, so each
+takes tau_n * k_n.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ __all__ = ["PodPrices", "price"]
 
 
 def price(free_share: float, swing: float) -> float:
-    """beta of eqs (7) and (8): an empty node is dear (1+x), a full one cheap (1-x)."""
+    """beta of eqs (7) and (8): 1+x on an empty node, 1-x on a full one."""
     return 1.0 - swing + 2.0 * swing * free_share
 
 
 @dataclass(frozen=True, slots=True)
 class PodPrices:
-    """One pod's side of the cost: C_p, M_p, m and Q_p with lambda and x."""
+    """The pod's part of the cost: C_p, M_p, m and Q_p, with lambda and x."""
 
     cpu_cores: float
     memory_gib: float

@@ -1,4 +1,4 @@
-"""The pod that is to be placed. Millicores and bytes inside, cores and GiB in prices (eq. 9)."""
+"""A pod to place. In millicores and bytes; prices use cores and GiB (eq. 9)."""
 
 from __future__ import annotations
 

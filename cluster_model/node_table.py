@@ -1,6 +1,6 @@
-"""The nodes, with what the cost needs of each kept ready: whatever changes a node refreshes it at once.
+"""The nodes, with the terms of the cost kept up to date: each change of a node refreshes them at once.
 
-Owned by whoever holds the extender's lock. Time is an argument.
+Owned by one thread, or by the holder of the extender's lock. Time is an argument.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["Node", "NodeFacts", "NodeTable", "SpeedFacts"]
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What a Node object says."""
+    """Facts from a Node object."""
 
     name: str
     cpu_millicores: float
@@ -25,7 +25,7 @@ class NodeFacts:
 
 @dataclass(frozen=True, slots=True)
 class SpeedFacts:
-    """What a NodeSpeed object says."""
+    """Facts from a NodeSpeed object."""
 
     node: str
     tau_create_s: float
@@ -34,7 +34,7 @@ class SpeedFacts:
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One node: its facts, what is used of it, and from these the terms of the cost."""
+    """One node: its facts, what is used, and the terms of the cost that follow from them."""
 
     name: str
     tie: float  # orders nodes of equal cost
@@ -46,23 +46,23 @@ class Node:
     creating: int = 0
     measured_tau_s: float | None = None
     measured_at_s: float = 0.0
-    # kept ready:
-    tau_create_s: float = 0.0  # tau_n^c: as measured, or the peers' median
-    turn_s: float = 0.0  # tau_n * k_n, the pod to come counted
+    # computed on each change:
+    tau_create_s: float = 0.0  # tau_n^c: measured, or the median of the other nodes
+    turn_s: float = 0.0  # tau_n * k_n, including the next pod
     cpu_free: float = 0.0  # C_n^r / C_n
     memory_free: float = 0.0  # M_n^r / M_n
 
 
 class NodeTable:
     def __init__(self, default_tau_create_s: float, default_image_pull_s: float, seed: str) -> None:
-        """`seed` names the replica: each orders equal nodes in its own way, so two do not herd."""
+        """`seed`: name of the replica. Each replica orders equal nodes differently, so that they do not herd."""
         self._peer_tau_s = default_tau_create_s
         self._default_pull_s = default_image_pull_s
         self._random = random.Random(seed)
         self._nodes: dict[str, Node] = {}
         self._existing: dict[str, Node] = {}
         self._pulls_s: dict[str, dict[str, float]] = {}  # image -> node -> seconds
-        self._pull_s: dict[str, float] = {}  # image -> I_p, until a pull is heard of
+        self._pull_s: dict[str, float] = {}  # image -> I_p; cleared when a pull is measured
         self._followers: list[set[Node]] = []
 
     def __len__(self) -> int:
@@ -72,17 +72,17 @@ class NodeTable:
         return iter(self._existing.values())
 
     def get(self, name: str) -> Node | None:
-        """The node of that name, if it exists."""
+        """The node, or None if it does not exist."""
         return self._existing.get(name)
 
     def follow(self, changed: set[Node]) -> None:
-        """From now on every node that changes in any way is added to `changed`."""
+        """Add every node that changes from now on to `changed`."""
         self._followers.append(changed)
 
     def unfollow(self, changed: set[Node]) -> None:
         self._followers = [f for f in self._followers if f is not changed]
 
-    # --- what the watches tell ---
+    # --- news from the watches ---
 
     def put_node(self, facts: NodeFacts) -> None:
         node = self._existing[facts.name] = self._node(facts.name)
@@ -91,12 +91,12 @@ class NodeTable:
         self._refresh(node)
 
     def drop_node(self, name: str) -> None:
-        """What is used of it stays known: the node may come back, and pods may still be leaving it."""
+        """Keeps what is used on it: the node may come back, and pods may still be leaving it."""
         if self._existing.pop(name, None) is not None:
             self.drop_speed(name)
 
     def keep_nodes(self, names: Set[str]) -> None:
-        """All others are gone."""
+        """Drop all other nodes."""
         for name in self._existing.keys() - names:
             self.drop_node(name)
 
@@ -119,12 +119,12 @@ class NodeTable:
                 self._pull_s.clear()
 
     def keep_speeds(self, names: Set[str]) -> None:
-        """All others are gone."""
+        """Drop the speeds of all other nodes."""
         for name in self._nodes.keys() - names:
             self.drop_speed(name)
 
     def forget_old_speeds(self, before_s: float) -> None:
-        """Nodes not measured since then, and nodes never measured, get their peers' median."""
+        """Use the median of the measured nodes for nodes not measured since `before_s`, or never."""
         known = []
         for node in self._nodes.values():
             if node.measured_tau_s is not None:
@@ -140,10 +140,10 @@ class NodeTable:
                 if node.measured_tau_s is None:
                     self._refresh(node)
 
-    # --- what pods take up ---
+    # --- pods ---
 
     def hold(self, name: str, cpu_millicores: float, memory_bytes: float, creating: int) -> None:
-        """Add to what is used on a node; negative amounts give it back."""
+        """Add to what is used on a node; negative amounts release it."""
         node = self._node(name)
         node.cpu_used += cpu_millicores
         node.memory_used += memory_bytes
@@ -153,7 +153,7 @@ class NodeTable:
     # --- images ---
 
     def image_pull_s(self, image: str) -> float:
-        """What the image took where a pull was seen; else what other images took; else a default."""
+        """Median pull time of the image; if never measured, of all images; else the default."""
         known = self._pull_s.get(image)
         if known is None:
             own = self._pulls_s.get(image)

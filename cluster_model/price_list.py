@@ -1,8 +1,8 @@
-"""All nodes in the order of their cost for one kind of pod, kept in order as nodes change.
+"""All nodes ordered by their cost for one kind of pod, updated as nodes change.
 
-A scale-out asks for the same kind of pod many times, and between two of them one or two nodes change:
-only those are priced again. Which nodes are on offer matters last: the list is walked from its cheap
-end until enough of them are met.
+A scale-out places many pods of the same kind, and only one or two nodes change between two pods. So only those
+are priced again. A request then walks the list from the cheapest node until it has found enough of the nodes
+it offers.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from cluster_model.node_table import Node, NodeTable
 
 __all__ = ["PodKind", "PriceList", "PriceLists", "cheapest", "pull_s"]
 
-PodKind = tuple[PodPrices, tuple[str, ...]]  # and its images
+PodKind = tuple[PodPrices, tuple[str, ...]]  # prices and images
 _Entry = tuple[float, float, str, Node]
 _LISTS_KEPT = 64
 
 
 def pull_s(node: Node, images: Sequence[str], nodes: NodeTable) -> float:
-    """I_p on the node: what its missing images take to pull."""
+    """I_p on the node: the time to pull its missing images."""
     return sum(nodes.image_pull_s(image) for image in images if image not in node.images)
 
 
@@ -34,7 +34,7 @@ def _priced(node: Node, kind: PodKind, nodes: NodeTable) -> _Entry:
 
 
 def cheapest(kind: PodKind, offered: Iterable[Node], nodes: NodeTable, count: int) -> list[Node]:
-    """The plain way: price every node offered. The oracle of the list, and quicker for a few nodes."""
+    """Price every offered node. Faster than a list for a few nodes, and the oracle in tests."""
     return [entry[3] for entry in sorted(_priced(node, kind, nodes) for node in offered)[:count]]
 
 
@@ -63,7 +63,7 @@ class PriceList:
             self._pulls_s = pulls_s
             self._price_all()
         elif len(self.changed) > 16 + len(self._entries) // 16:
-            self._price_all()  # one sort costs less than so many moves
+            self._price_all()  # one sort is cheaper than this many moves
         else:
             for node in self.changed:
                 self._move(node)
@@ -86,14 +86,14 @@ class PriceList:
 
 
 class PriceLists:
-    """The lists of the kinds of pod asked for lately. A list is made when a kind is asked for again."""
+    """Price lists of recent kinds of pod. A list is made when a kind is requested a second time."""
 
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
         self._lists: OrderedDict[PodKind, PriceList | None] = OrderedDict()
 
     def of(self, kind: PodKind) -> PriceList | None:
-        """The kind's list; None the first time, when pricing the nodes offered costs less."""
+        """The kind's list; None the first time, when pricing the offered nodes is cheaper."""
         if kind not in self._lists:
             self._lists[kind] = None
             if len(self._lists) > _LISTS_KEPT:

@@ -28,7 +28,7 @@ def read_node(obj: Json) -> NodeFacts:
 
 @checked
 def read_pod(obj: Json) -> PodFacts | None:
-    """None: it is finished and holds nothing."""
+    """None if the pod is finished and holds no resources."""
     stage = creation(obj)
     if stage is Creation.FINISHED:
         return None
@@ -38,7 +38,7 @@ def read_pod(obj: Json) -> PodFacts | None:
 
 @checked
 def read_speed(obj: Json) -> SpeedFacts | None:
-    """None: nothing was measured yet."""
+    """None if nothing was measured yet."""
     status = obj.get("status") or {}
     tau = status.get("tauCreateSeconds")
     if not isinstance(tau, int | float) or not 0 < tau < 1e5:

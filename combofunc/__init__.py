@@ -1,1 +1,1 @@
-"""A function whose containers have several sizes: the resource ComboFunc (fig. 10a) and its controller."""
+"""ComboFunc: functions with containers of several sizes (fig. 10a), and their controller."""

@@ -1,4 +1,4 @@
-"""Why these containers on these nodes: a ComboFunc, its last plan and its pods side by side. Pure."""
+"""Explains a ComboFunc: its target, its last plan, and the state of each pod. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 class NothingToExplain(UserError):
-    """There is no such ComboFunc, or nothing was planned for it yet; the message says what to do."""
+    """There is no such ComboFunc, or it has no status yet. The message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,10 @@ def _state(pod: FunctionPod) -> str:
         "ended": pod.finished,
         "being deleted": pod.deleting,
         "draining": pod.draining_since_s is not None,
-        "held back until its node has room": pod.gated,
-        "no node takes it": pod.unschedulable_since_s is not None and not pod.node,
+        "waits behind its gate for room on its node": pod.gated,
+        "unschedulable": pod.unschedulable_since_s is not None and not pod.node,
         "waits for the scheduler": not pod.node,
         "starting": pod.has is None or not pod.ready,
         f"resize: {pod.resizing.value}": pod.resizing is not Resizing.NONE,
     }
-    return next((state for state, holds in states.items() if holds), "serves")
+    return next((state for state, holds in states.items() if holds), "serving")

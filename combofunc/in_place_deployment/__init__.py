@@ -1,1 +1,1 @@
-"""Like a Deployment, but resized in place: the resource InPlaceDeployment (figs 10b, 11), its controller."""
+"""InPlaceDeployment: a Deployment whose pods are resized in place (figs 10b, 11)."""

@@ -1,9 +1,9 @@
-"""What to do next with the pods of an InPlaceDeployment (fig. 11). Pure.
+"""The next actions on the pods of an InPlaceDeployment (fig. 11). Pure; time is an argument.
 
-Pods that differ from the template in cpu and memory alone are resized, all at once: a resize takes nothing
-away. Memory in use is not: such a pod keeps it, and is resized in cpu alone. All others are replaced within
-maxSurge and maxUnavailable, as are pods whose node can never hold the new size, and, one at a time, those
-that waited for its room too long.
+Pods that differ from the template only in cpu and memory are resized, all at once, because they keep serving.
+A pod that uses more memory than the template gives keeps it, and only its cpu changes. All other pods are
+replaced within maxSurge and maxUnavailable. So are pods whose node can never hold the new size, and, one at a
+time, pods that waited too long for room.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def next_steps(
     now_s: float,
     least_memory: Mapping[str, float] = MappingProxyType({}),
 ) -> Steps:
-    """`pods`: all it owns. `replaced`: uids of those that cannot be resized as the template says. `make`: the
-    body of a pod of that name. `least_memory`: bytes by pod's uid that it is not asked to go below."""
+    """`pods`: all it owns. `replaced`: uids of pods that cannot be resized to the template. `make`: the body
+    of a new pod, given its name. `least_memory`: pod's uid -> bytes; the pod is not shrunk below."""
 
     def wanted(pod: FunctionPod) -> Resources:
         return attainable(pod, of_template, least_memory.get(pod.uid, 0.0))
@@ -60,10 +60,10 @@ def next_steps(
     actions += _creations(deployment, pods, staying, old, make)
     going = [*surplus, *_to_replace(deployment, live, staying, surplus, old)]
     actions += [
-        a for p in going if (a := remove_step(p, deployment.drain_s, now_s, "it is not wanted any more"))
+        a for p in going if (a := remove_step(p, deployment.drain_s, now_s, "it is no longer needed"))
     ]
     waits_s = [drain_left_s(pod, deployment.drain_s, now_s) for pod in going]
-    waits_s += [1.0 for pod in live if pod.resizing in _WAITING]  # it becomes overdue with time
+    waits_s += [1.0 for pod in live if pod.resizing in _WAITING]  # it may become overdue
     waiting = {
         "to be created": deployment.replicas - len(staying),
         "to find a node": sum(pod.unschedulable_since_s is not None for pod in staying),
@@ -79,10 +79,11 @@ def next_steps(
 def overdue(
     deployment: InPlaceDeployment, pods: Sequence[FunctionPod], last: str, deferred_before_s: float
 ) -> str:
-    """The uid of the pod to be replaced because its resize waits for room since before then; empty: none.
+    """The uid of the pod to replace because its resize waits since before `deferred_before_s`; empty: none.
 
-    One at a time: what it leaves may be the room that others wait for. So the next is chosen only when all
-    serve and the newest is as old as that. `last` is what was said before, so that it stays the same one.
+    One at a time: the room it frees may be what others wait for. So the next is chosen only when all pods
+    serve and the newest was created before `deferred_before_s`. `last`: the uid returned before, so that the
+    choice stays the same.
     """
     wanted = wanted_resources(deployment)
     waiting = [
@@ -108,7 +109,7 @@ def counts(
     replaced: str = "",
     least_memory: Mapping[str, float] = MappingProxyType({}),
 ) -> Counts:
-    """`replaced`: what `overdue` says."""
+    """`replaced`: the uid that `overdue` returned."""
     wanted = wanted_resources(deployment)
     there = [pod for pod in pods if pod.live and pod.draining_since_s is None]
     over = (Resizing.NONE, Resizing.MEMORY_IN_USE)
@@ -128,7 +129,7 @@ def counts(
 def keeping_memory(
     deployment: InPlaceDeployment, pods: Sequence[FunctionPod], least_memory: Mapping[str, float]
 ) -> list[str]:
-    """Names of pods that use more memory than the template gives, and keep it."""
+    """Names of pods that use, and so keep, more memory than the template gives."""
     wanted = wanted_resources(deployment)
     return [
         pod.name
@@ -143,18 +144,18 @@ def wanted_resources(deployment: InPlaceDeployment) -> Resources:
 
 
 def _is_good(deployment: InPlaceDeployment, pod: FunctionPod, wanted: Resources) -> bool:
-    """Whether it is what the template says, or can become it where it is."""
+    """Whether the pod matches the template, or can be resized to it in place."""
     if pod.template != deployment.template_hash:
         return False
     asked = includes(pod.asked, wanted)
     if pod.resizing is Resizing.INFEASIBLE and asked:
         return False
-    # One that has no node yet is not resized but made anew.
+    # A pod without a node cannot be resized; it is replaced.
     return asked or bool(pod.node)
 
 
 def _staying(good: Sequence[FunctionPod], replicas: int) -> tuple[list[FunctionPod], list[FunctionPod]]:
-    """The best that are wanted, and the rest."""
+    """The best `replicas` pods, and the surplus."""
     ordered = sorted(
         good,
         key=lambda p: (p.draining_since_s is not None, not p.ready, not p.node, p.created_s, p.name),
@@ -187,7 +188,7 @@ def _to_replace(
     surplus: Sequence[FunctionPod],
     old: Sequence[FunctionPod],
 ) -> list[FunctionPod]:
-    """Old pods that may go now: those that do not serve, and of the others as many as may be missing."""
+    """Old pods to remove now: all that do not serve, and as many others as maxUnavailable allows."""
     going = [pod for pod in old if not pod.serves]
     serving = sum(pod.serves for pod in live) - sum(pod.serves for pod in surplus)
     spare = serving - (deployment.replicas - deployment.max_unavailable)

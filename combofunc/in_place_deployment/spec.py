@@ -1,4 +1,4 @@
-"""An InPlaceDeployment object as values. The CRD's schema refuses most nonsense; the rest is refused here."""
+"""Reads an InPlaceDeployment object. The CRD's schema refuses most errors; the others are refused here."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class InPlaceDeployment:
     uid: str
     generation: int
     replicas: int
-    selector: str  # of its pods, for `scale`
+    selector: str  # selects its pods, for `scale`
     template: Json
-    template_hash: str  # the same where pods can be resized in place
+    template_hash: str  # equal for templates between which pods can be resized in place
     max_unavailable: int  # pods; at least one of the two is above 0 while there are replicas
     max_surge: int
     drain_s: float
@@ -53,7 +53,7 @@ class InPlaceDeployment:
 
 
 def read(obj: Json) -> InPlaceDeployment:
-    """SpecError names every field that is wrong."""
+    """Raises SpecError that names every wrong field."""
     metadata = obj["metadata"]
     with fields_of(obj) as spec:
         template, _ = read_template(spec, (DEPLOYMENT_LABEL,))
@@ -76,7 +76,7 @@ def read(obj: Json) -> InPlaceDeployment:
 
 
 def _selector(spec: Fields) -> str:
-    """Empty where the spec has none."""
+    """Empty if the spec has none."""
     if "selector" not in spec:
         return ""
     selector = spec.part("selector")
@@ -90,18 +90,18 @@ def _selector(spec: Fields) -> str:
 
 
 def _rolling(rolling: Fields, replicas: int) -> tuple[int, int]:
-    """Pods: of a share maxUnavailable is rounded down and maxSurge up, as for a Deployment."""
+    """(maxUnavailable, maxSurge) in pods. A share is rounded down and up, as for a Deployment."""
     unavailable, surge = (_pods(rolling, key) for key in ("maxUnavailable", "maxSurge"))
     if unavailable == surge == (0, False):
         rolling.wrong("maxUnavailable", "must not be 0 together with maxSurge")
     max_unavailable = math.floor(unavailable[0] * replicas / 100) if unavailable[1] else unavailable[0]
     max_surge = math.ceil(surge[0] * replicas / 100) if surge[1] else surge[0]
-    # A share of few pods can come to nothing; then one may be missing, as for a Deployment.
+    # Both may round to 0 for few pods; then one may be unavailable, as for a Deployment.
     return (max_unavailable, max_surge) if max_unavailable or max_surge else (1, 0)
 
 
 def _pods(rolling: Fields, key: str) -> tuple[int, bool]:
-    """A number, and whether it is a share in percent. 0 % is 0 pods."""
+    """The number, and whether it is a percentage. 0 % is read as 0 pods."""
     value = rolling.of.get(key, "25%")
     found = _PODS.fullmatch(str(value)) if isinstance(value, int | str) else None
     if not found or isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""What an InPlaceDeployment's status says. Each function gives a merge patch's `status`, or a part of it."""
+"""An InPlaceDeployment's status. Each function returns the `status` of a merge patch, or a part. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from surgekit.kube.conditions import Condition, conditions
 __all__ = ["REASONS", "Counts", "invalid_status", "status_of"]
 
 Json = dict[str, Any]
-# By condition; the CRD explains them to users.
+# Reasons by condition; the CRD explains them to users.
 REASONS: Mapping[str, tuple[str, ...]] = {
     "Valid": ("Valid", "InvalidSpec"),
     "Ready": ("Ready", "Rolling", "Progressing", "Failing", "Paused", "InvalidSpec"),
@@ -22,22 +22,22 @@ REASONS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Pods that are not on their way out; of resizes also theirs."""
+    """Numbers of pods. Draining pods count only in the numbers about resizes."""
 
     replicas: int
     ready: int
-    updated: int  # as the template says, in image and in resources
-    resizing: int = 0  # resizes that are not over; the others are among them
-    deferred: int = 0  # that wait for room on their node
-    infeasible: int = 0  # that can never fit their node: these pods are replaced
-    overdue: int = 0  # deferred for too long: this pod is replaced
-    keeping: int = 0  # that keep memory the template does not give, because they use it; not resizing
+    updated: int  # match the template, in image and resources
+    resizing: int = 0  # resize not done; includes deferred, infeasible and overdue
+    deferred: int = 0  # resize waits for room on the node
+    infeasible: int = 0  # resize can never fit the node: the pod is replaced
+    overdue: int = 0  # deferred for too long: the pod is replaced
+    keeping: int = 0  # keep more memory than the template gives because they use it; not in `resizing`
 
 
 def status_of(
     deployment: InPlaceDeployment, before: Json, pods: Counts, waiting: str, failure: str, now_s: float
 ) -> Json:
-    """`waiting`: what is still to come. `failure`: what the API server refused. Empty when nothing."""
+    """`waiting`: what is not done yet. `failure`: what the API server refused. Empty if nothing."""
     said = (
         Condition("Valid", True, "Valid", "the spec can be carried out"),
         _ready(deployment, pods, waiting, failure),
@@ -55,7 +55,7 @@ def status_of(
 
 
 def invalid_status(obj: Json, error: SpecError, now_s: float) -> Json:
-    """For a spec that cannot be read: all else in the status stays, as the pods do."""
+    """For a spec that cannot be read. The rest of the status and all pods stay as they are."""
     said = [Condition(type_, False, "InvalidSpec", f"{error}; pods stay as they are") for type_ in REASONS]
     generation = obj["metadata"].get("generation", 0)
     return {

@@ -1,4 +1,4 @@
-"""From what was chosen to a plan: what is resized to what, in which order, and what it all costs."""
+"""Turns a choice of containers into a plan: what is resized, in which order, and the costs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Choice", "plan_for", "plan_of"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Indices into the problem's containers, sizes and nodes. Who is not named here is removed."""
+    """Indices into the problem's containers, sizes and nodes. Containers not chosen are removed."""
 
     kept: Sequence[int]
     resized: Sequence[tuple[int, int]]  # container, size
@@ -54,7 +54,7 @@ def plan_of(problem: Problem, choice: Choice) -> Plan:
 
 
 def plan_for(problem: Problem, becoming: Mapping[Container, Size], created: Sequence[Creation]) -> Plan:
-    """A plan that somebody else has chosen, priced for this problem."""
+    """The plan for a choice made elsewhere, priced for this problem."""
     container_at = {c.pod: i for i, c in enumerate(problem.containers)}
     size_at = {size: i for i, size in enumerate(problem.sizes)}
     node_at = {name: i for i, name in enumerate(problem.names)}
@@ -78,7 +78,7 @@ def _resource_price(problem: Problem, at: int, size: Size, container: Container 
 
 
 def _turns(problem: Problem, created: Sequence[tuple[int, int]]) -> tuple[tuple[Creation, ...], float]:
-    """On a node the largest go first; over all nodes those that are ready first. Eq. (6) for each turn."""
+    """Order the creations: the largest first on each node, then by the time they are ready (eq. 6)."""
     turns: Counter[int] = Counter()
     timed = []
     for at, size in sorted(created, key=lambda c: (c[0], -c[1])):
@@ -91,16 +91,16 @@ def _turns(problem: Problem, created: Sequence[tuple[int, int]]) -> tuple[tuple[
 
 
 def _explained(problem: Problem, plan: Plan) -> Plan:
-    """What a reader of the plan would ask about."""
+    """Add reasons for what may surprise a reader of the plan."""
     reasons = []
     changed = (c for c, keepable in zip(problem.containers, problem.keepable, strict=True) if not keepable)
     strange = [c.pod for c in (*problem.gone, *changed)]
     if strange:
-        reasons.append(f"{len(strange)} containers have a size that is not offered ({min(strange)}, ...)")
+        reasons.append(f"{len(strange)} containers have a size not offered any more ({min(strange)}, ...)")
     if plan.shortage:
         closed = sum(not accepts for accepts in problem.accepts[: len(problem.nodes)])
         reasons.append(
-            f"{plan.concurrency} of {plan.target} fit: no node of {len(problem.nodes)} has cpu, memory and a "
-            f"pod slot left for more" + (f"; {closed} take no new containers" if closed else "")
+            f"{plan.concurrency} of {plan.target} fit: none of {len(problem.nodes)} nodes has cpu, memory "
+            f"and a pod slot for more" + (f"; {closed} nodes accept no new containers" if closed else "")
         )
     return replace(plan, reasons=tuple(reasons))

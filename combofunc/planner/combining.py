@@ -1,10 +1,10 @@
-"""How much concurrency each node gives, so that the target is there at the least cost.
+"""Chooses how much concurrency each node gives, so that the target is reached at the least cost.
 
-Nodes have nothing in common but the target, so this is a multiple-choice knapsack over f_n(q). Few nodes are
-combined exactly, one after the other. Of many, most choices are clear at the price of a unit of concurrency
-at which the target is just met (the Lagrange multiplier): each node takes the q with the least
-f_n(q) - price * q. Only the nodes whose choice is least clear are then combined exactly, around what the
-others give.
+Nodes share only the target, so this is a multiple-choice knapsack over f_n(q). A few nodes are combined
+exactly, one after the other. With many nodes, find the price of a unit of concurrency at which the target is
+just reached (the Lagrange multiplier). At this price each node takes the q with the least f_n(q) - price * q,
+and for most nodes the choice is clear. Only the nodes with the least clear choice are then combined exactly,
+with the others fixed.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from combofunc.planner.work import Work
 
 __all__ = ["around_a_price", "combine"]
 
-# Nodes that are combined exactly, and the most work one exact combination may be (nodes * targets * choices).
+# Most nodes to combine exactly, and most work of one exact combination (nodes * targets * choices).
 _EXACT_NODES = 32
 _EXACT_WORK = 2_000_000
 _ROUNDING = 1e-6
-# Halvings of the price: by then it is known to a part in 10**12.
+# Steps of the bisection for the price: it is then known to a part in 10**12.
 _HALVINGS = 40
 
 
 def combine(cost: Floats, target: int, work: Work) -> Whole:
-    """q by node; `cost` is f_n(q). If the target is out of reach: the most each node can give."""
+    """q of each node; `cost` is f_n(q). If the target is out of reach, the most each node can give."""
     width = cost.shape[1]
     most: Whole = width - 1 - np.argmax(np.isfinite(cost)[:, ::-1], axis=1)
     if most.sum() <= target:
@@ -43,14 +43,14 @@ def combine(cost: Floats, target: int, work: Work) -> Whole:
 def around_a_price(cost: Floats, target: int, work: Work) -> Whole:
     work.spend(_HALVINGS * cost.size)
     below, above, unit_price = _price(cost, target)
-    # At this price some nodes waver between two amounts: so many of them give the larger as are needed.
-    wavering = np.cumsum(above - below)
-    last = int(np.searchsorted(wavering, target - below.sum()))
+    # At this price some nodes are indifferent between two amounts. As many as needed give the larger one.
+    indifferent = np.cumsum(above - below)
+    last = int(np.searchsorted(indifferent, target - below.sum()))
     rows = np.arange(len(cost))
     chosen = np.where(rows <= last, above, below)
     loss = cost - unit_price * np.arange(cost.shape[1])
     loss -= loss.min(axis=1)[:, None]
-    # No better plan has a choice that loses more than all that this one can be wrong by.
+    # A better plan has no choice that loses more than this plan can be away from the best.
     gap = unit_price * (chosen.sum() - target) + _ROUNDING
     others = loss.copy()
     others[rows, chosen] = np.inf
@@ -64,7 +64,7 @@ def around_a_price(cost: Floats, target: int, work: Work) -> Whole:
 
 
 def _price(cost: Floats, target: int) -> tuple[Whole, Whole, float]:
-    """What each node gives just below and at the lowest price that brings the target, and that price."""
+    """The lowest price that reaches the target, and what each node gives just below it and at it."""
     q = np.arange(cost.shape[1], dtype=float)
     finite = np.where(np.isfinite(cost), cost, 0.0)
     low, high = 0.0, float(finite.max() - min(finite.min(), 0.0)) + 1.0
@@ -85,7 +85,7 @@ def _price(cost: Floats, target: int) -> tuple[Whole, Whole, float]:
 
 
 def _exactly(cost: Floats, choices: Sequence[Whole], target: int, work: Work) -> Whole:
-    """Node after node: the least cost of what is still missing, for every amount that may be missing."""
+    """Dynamic programming, node after node: the least cost for every amount that may still be missing."""
     least = np.array([q[0] for q in choices])
     missing = np.arange(max(target - int(least.sum()), 0) + 1)
     work.spend(4 * len(missing) * sum(len(q) for q in choices))

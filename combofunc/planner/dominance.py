@@ -1,4 +1,4 @@
-"""Which of several is at least as good as another in everything: sizes to create, containers to keep."""
+"""Dominance: which option is at least as good as another in every respect."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["beats"]
 
 
 def beats(costs: Floats | Whole) -> NDArray[np.bool_]:
-    """Which row beats which other: by being no higher anywhere; of equals the first."""
+    """[i, j]: row i beats row j: it is no higher in any column. Of equal rows the first beats the others."""
     no_higher = np.ones((len(costs), len(costs)), dtype=bool)
     for column in costs.T:
         no_higher &= column[:, None] <= column

@@ -1,7 +1,7 @@
-"""The exact problem (docs/decisions/reading-the-papers.md) as an integer program, by HiGHS: what benches and tests measure plans by.
+"""The exact problem as an integer program, solved by HiGHS. The oracle of benches and tests.
 
-Shares nothing with the planners but the words. Two steps where the target is out of reach: the most that
-fits, then the least cost of that.
+Shares no code with the planners except model.py. If the target is out of reach, it solves twice: for the
+highest concurrency that fits, then for the least cost of that.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from combofunc.planner.model import Node, PlanRequest, Size
 __all__ = ["Best", "best"]
 
 _GIB = 2**30
-_INFEASIBLE = 2  # scipy's word for it
+_INFEASIBLE = 2  # status of scipy's milp
 
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    concurrency: int  # no more than the target
+    concurrency: int  # at most the target
     cost: float
-    proven: bool  # False: the time was up; cost is the bound, below which there is no plan
+    proven: bool  # False: out of time; `cost` is then a lower bound
 
 
 class _Program:
-    """Columns and rows of an integer program, one at a time."""
+    """Collects the columns and rows of an integer program."""
 
     def __init__(self) -> None:
         self.costs: list[float] = []
@@ -54,7 +54,7 @@ class _Program:
     def solve(
         self, costs: Sequence[float], least: float, seconds: float, *, relaxed: bool
     ) -> tuple[int, float, float, float]:
-        """Status, concurrency, objective, bound; at least so much concurrency."""
+        """(status, concurrency, objective, bound) with at least `least` concurrency."""
         rows, columns, values = zip(*self.cells, strict=True) if self.cells else ((), (), ())
         shape = (len(self.limits), len(self.costs))
         limits = [LinearConstraint(np.array([self.concurrency]), least, np.inf)]
@@ -78,7 +78,7 @@ class _Program:
 
 
 def best(request: PlanRequest, *, seconds: float = 60.0, relaxed: bool = False) -> Best:
-    """`relaxed`: with parts of containers: a bound, for problems too large to be solved."""
+    """`relaxed`: allow fractions of containers, for a bound on problems too large to solve."""
     program, target = _program(request), request.target
     if not program.costs:
         return Best(0, 0.0, True)
@@ -118,8 +118,8 @@ def _add_node(program: _Program, node: Node, request: PlanRequest) -> None:
 
     cpu_beta = beta(node.cpu_free_millicores, node.cpu_millicores)
     memory_beta = beta(node.memory_free_bytes, node.memory_bytes)
-    there: list[tuple[int, Size]] = []  # columns and what they hold
-    new: list[int] = []  # columns of what is created or resized
+    there: list[tuple[int, Size]] = []  # columns and their sizes
+    new: list[int] = []  # columns of created and resized containers
 
     def column(size: Size, upper: int, scaling_s: float) -> int:
         cost = scaling_s + weights.price_weight * _units(size, cpu_beta, memory_beta)
@@ -142,21 +142,21 @@ def _add_node(program: _Program, node: Node, request: PlanRequest) -> None:
     if smallest := min(size.cpu_millicores for size in sizes):
         turns = min(turns, cpu // smallest)
     created = [column(size, turns, 0.0) for size in sizes] if node.accepts and turns > 0 else []
-    # The i-th creation takes tau * (k_n + i): later turns are dearer, so they are taken in order.
+    # The i-th creation takes tau * (k_n + i): later turns cost more, so they are taken in order.
     turn_columns = [
         program.column(node.tau_create_s * (node.creating + i) + node.image_pull_s, 1, whole=False)
         for i in range(1, turns + 1)
     ]
     program.row([*((c, 1.0) for c in created), *((t, -1.0) for t in turn_columns)], 0.0)
     new += created
-    # In cores and GiB: rows of bytes are hard on a solver's tolerances.
+    # In cores and GiB: values in bytes exceed the solver's tolerances.
     for free, room, unit, holds, changed in (
         (node.cpu_free_millicores, cpu, 1000, [s.cpu_millicores for _, s in there], new),
         (node.memory_free_bytes, memory, _GIB, [s.memory_bytes for _, s in there], new),
         (node.pods_free, pods, 1, [1 for _ in there], created),
     ):
         cells = [(c, value / unit) for (c, _), value in zip(there, holds, strict=True)]
-        if free < 0:  # over-committed: either nothing changes, or all fits
+        if free < 0:  # over-committed: either nothing changes here, or all must fit
             unchanged = program.column(0.0, 1)
             most = float(len(own) + max(turns, 0))
             program.row([*((c, 1.0) for c in changed), (unchanged, most)], most)

@@ -1,9 +1,9 @@
-"""Which combinations of sizes are worth putting on a node, for all nodes at once.
+"""Finds the combinations of sizes that are worth putting on a node, for all nodes at once.
 
-What a set of new (created or resized) containers costs on a node depends on four numbers only: how many they
-are, their cpu, their memory, their concurrency. A set that has another beside it with no more containers, cpu
-and memory for the same concurrency is the best one nowhere, and neither is any larger set made from it. So
-sets grow one container at a time, and only those without a better one are grown further.
+The cost of a set of new (created or resized) containers depends on four numbers: their count, cpu, memory and
+concurrency. If another set has the same concurrency with no more containers, cpu and memory, the first set is
+never best, and no larger set that contains it is. So sets grow one container at a time, and only sets that
+no other beats are grown further.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from combofunc.planner.work import Work
 
 __all__ = ["Fillings", "fillings", "undominated"]
 
-# Sets of one number of containers that are kept. More than this come together only where sizes are
-# unrelated in cpu, memory and concurrency; the leanest are kept then, and the answer may not be the best.
+# Most sets to keep for one number of containers. There are more only if sizes are unrelated in cpu, memory
+# and concurrency. Then the leanest are kept, and the plan may miss the best.
 _SETS_KEPT = 400
-# How often each number is touched: sums, comparisons, two sorts.
+# Work per number: sums, comparisons, two sorts.
 _PASSES = 30
-# Above any node's memory in bytes, and 2**17 times it is still a 64-bit number.
+# More than any node's memory in bytes; 2**17 times this still fits 64 bits.
 _MEMORY_STEP = 2**45
 
 
@@ -34,14 +34,14 @@ class Fillings:
     """In order of concurrency; the first is the empty one."""
 
     count: Whole
-    concurrency: Whole  # no more than the target
+    concurrency: Whole  # at most the target
     cpu: Floats
     memory: Floats
     without_last: Whole  # the filling this one was grown from
     last: Whole  # and the size that was added
 
     def sizes(self, filling: int) -> list[int]:
-        """Indices of sizes, in order."""
+        """Indices of the filling's sizes, in order."""
         found = []
         while self.count[filling]:
             found.append(int(self.last[filling]))
@@ -50,7 +50,7 @@ class Fillings:
 
 
 def undominated(sizes: Sequence[Size]) -> list[int]:
-    """The sizes that are worth creating: no other has as much concurrency for no more cpu and memory."""
+    """Indices of sizes worth creating: no other has as much concurrency for no more cpu and memory."""
     costs = np.array([(-s.concurrency, s.cpu_millicores, s.memory_bytes) for s in sizes])
     return np.flatnonzero(~beats(costs).any(axis=0)).tolist()
 
@@ -58,7 +58,7 @@ def undominated(sizes: Sequence[Size]) -> list[int]:
 def fillings(
     sizes: Sequence[Size], depth: int, target: int, cpu_millicores: int, memory_bytes: int, work: Work
 ) -> Fillings:
-    """Up to `depth` containers, up to so much cpu and memory. Past the target, concurrency has no use."""
+    """All worthwhile sets of up to `depth` containers within this cpu and memory."""
     chosen = np.array(undominated(sizes), dtype=np.int64)
     added = np.array([(s.concurrency, s.cpu_millicores, s.memory_bytes) for s in sizes], dtype=np.int64)
     added = added[chosen].T[:, None, :]
@@ -67,7 +67,7 @@ def fillings(
     first = 0  # of the sets that are grown next
     for _ in range(depth):
         work.spend(_PASSES * (found.shape[1] + (found.shape[1] - first) * len(chosen)))
-        # One that has reached the target is grown in vain: the same concurrency for more is beaten.
+        # Concurrency beyond the target is worth nothing: a set that reached it does not get better.
         grown = (found[:, first:, None] + added).reshape(3, -1)
         np.minimum(grown[0], target, out=grown[0])
         fits = np.flatnonzero((grown[1] <= cpu_millicores) & (grown[2] <= memory_bytes))
@@ -88,7 +88,7 @@ def fillings(
 
 
 def _worthwhile(found: Whole, grown: Whole, cpu_millicores: int, memory_bytes: int) -> Whole:
-    """Which of `grown` are beaten neither by a smaller set nor among themselves."""
+    """Indices of `grown` sets that neither a smaller set nor another grown set beats."""
     both = np.concatenate([found, grown], axis=1)
     order = np.lexsort(both[::-1])
     concurrency, _, memory = both.take(order, axis=1)

@@ -1,14 +1,15 @@
-"""Algorithm 1 read as docs/decisions/reading-the-papers.md says: the cheapest candidate per unit of concurrency, until Q' is there.
+"""Algorithm 1: take the cheapest candidate per unit of concurrency until Q' is reached.
 
-It begins with X = 0 (line 1). What runs is not there until it is chosen: keeping a container is a candidate
-that costs lambda * B, resizing one costs tau_u + lambda * B, creating one tau_c * (k_n + 1) + I + lambda * B
-(eq. 6), each divided by the concurrency of what it leads to. A container that is not chosen in the end is
-removed; until then it holds its resources. What can never stay is taken off first. Among equals: keep,
-resize, create, then by name.
+Read as docs/decisions/reading-the-papers.md says.
 
-The printed loop looks at every node and size in every round. Here a node's best candidate is priced again
-only when something changes on that node (a test holds this to the same plan as the plain loop). It ends
-after so much work: what nothing was decided about until then stays as it is.
+It begins with X = 0 (line 1), so a running container counts only once it is chosen. Keeping a container costs
+lambda * B, resizing one tau_u + lambda * B, creating one tau_c * (k_n + 1) + I + lambda * B (eq. 6), each
+divided by the concurrency it leads to. Containers not chosen are removed last; until then they hold their
+resources. Containers that can never stay are removed first. Ties: keep, resize, create, then by name.
+
+The printed loop prices every node and size in every round. Here a node's best candidate is priced again only
+when something changes on that node; a test compares the plans with the printed loop. The loop stops after a
+limit of work. Containers not decided by then stay as they are.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Outcome:
     choice: Choice
     short: bool
     last_cost: float  # D/Q of the last step: what a unit of concurrency is worth here
-    first_costs: Floats  # D_np of a first creation, by node and size; infinite where it does not fit
+    first_costs: Floats  # D_np of a first creation, by node and size; infinite if it does not fit
     cut_short: bool
 
 
@@ -106,7 +107,7 @@ def choose(problem: Problem, most_work: float = _MOST_WORK) -> Outcome:
 
 
 def _first_candidates(problem: Problem, costs: Floats) -> Iterator[_Candidate]:
-    """Of the nodes that hold none of the function's containers, in order."""
+    """Best creation on each node without containers of the function, cheapest first."""
     each = costs / np.array([size.concurrency for size in problem.sizes], dtype=float)
     size = np.argmin(each, axis=1)
     lowest = each[np.arange(len(each)), size]
@@ -118,7 +119,7 @@ def _first_candidates(problem: Problem, costs: Floats) -> Iterator[_Candidate]:
 
 
 class _NodeState:
-    """What is left on one node, and which of its containers nothing was decided about yet."""
+    """What is free on one node, and its containers that are not decided yet."""
 
     def __init__(self, problem: Problem, at: int, prices: Sequence[float]) -> None:
         self._problem, self._at, self._prices = problem, at, prices
@@ -127,10 +128,10 @@ class _NodeState:
         self._creating = float(problem.creating[at])
         self._tau_create_s, self._pull_s = float(problem.tau_create_s[at]), float(problem.image_pull_s[at])
         self.undecided = dict.fromkeys(problem.own.get(at, ()))
-        self._to_resize: dict[int, dict[int, None]] = {}  # those of them that can be, by size
+        self._to_resize: dict[int, dict[int, None]] = {}  # undecided and resizable, by size
         self._keeps: list[_Candidate] = []
         if self.undecided:
-            # These do not change while the plan grows; only what fits does.
+            # These costs stay the same while the plan grows; only what fits changes.
             tau_resize_s = float(problem.tau_resize_s[at])
             sized = [(c, problem.size_of[c]) for c in self.undecided if problem.keepable[c]]
             keeps = ((prices[s] / problem.sizes[s].concurrency, _KEEP, at, c, -1) for c, s in sized)
@@ -145,12 +146,12 @@ class _NodeState:
         self._changed = True
 
     def take(self, kind: int, container: int, size: int) -> None:
-        """Lines 16 to 19."""
+        """Apply a candidate (lines 16 to 19)."""
         if kind != _CREATE:
             del self.undecided[container]
             self._to_resize.get(self._problem.size_of[container], {}).pop(container, None)
         if kind == _KEEP:
-            # It held its resources before: for the other containers and new ones nothing changes.
+            # It held its resources before, so other candidates do not change.
             self._changed |= self._new is not None and self._new[3] == container
             return
         self._changed = True
@@ -166,7 +167,7 @@ class _NodeState:
             self._creating += 1
 
     def best(self) -> _Candidate | None:
-        """Lines 4 to 15, for this node."""
+        """The cheapest candidate on this node (lines 4 to 15)."""
         while self._keeps and self._keeps[-1][3] not in self.undecided:
             self._keeps.pop()
         if self._changed:
@@ -174,7 +175,7 @@ class _NodeState:
         return min((c for c in (*self._keeps[-1:], self._new) if c), default=None)
 
     def _best_new(self) -> _Candidate | None:
-        """To resize or to create."""
+        """The cheapest resize or creation."""
         found = list(self._resizings())
         if self._pods >= 1:
             turn_s = self._tau_create_s * (self._creating + 1) + self._pull_s
@@ -187,7 +188,7 @@ class _NodeState:
 
     def _resizings(self) -> Iterator[_Candidate]:
         for size, alike in self._to_resize.items():
-            container = next(iter(alike), None)  # of containers that are alike, the first will do
+            container = next(iter(alike), None)  # all of one size are alike: take the first
             if container is None:
                 continue
             before = self._problem.known_sizes[size]

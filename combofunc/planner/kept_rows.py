@@ -1,4 +1,4 @@
-"""The sets of a node's containers that may be kept: a row each, with what they leave of the node."""
+"""The sets of containers that a node may keep. Each set is a row, with what it leaves free on the node."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from combofunc.planner.work import LIST_ITEM, Work
 
 __all__ = ["KeptRows", "kept_rows"]
 
-_ON_THE_WAY = 4
+_UNFINISHED_FACTOR = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptRows:
-    """Rows of one node follow each other."""
+    """The rows of one node are neighbours."""
 
     starts: Whole  # the first row of each node
-    node: Whole  # position among the nodes asked for
-    at: Whole  # the problem's node
-    spare: Floats  # its containers that are not kept and can be resized
+    node: Whole  # index into `nodes`
+    at: Whole  # index into the problem's nodes
+    spare: Floats  # number of containers that are not kept and can be resized
     concurrency: Whole
-    cost: Floats  # lambda * B of the kept
+    cost: Floats  # lambda * B of the kept containers
     cpu_left: Floats
     memory_left: Floats
     pods_left: Floats
-    kinds: Sequence[dict[int, list[int]]]  # by node: its containers that are alike
-    sets: Sequence[Whole]  # by node: how many of each of its kinds are kept, a row each
+    kinds: Sequence[dict[int, list[int]]]  # by node: its containers, grouped by kind
+    sets: Sequence[Whole]  # by node: how many of each kind are kept, a row each
 
     def kept(self, row: int) -> list[int]:
         node = int(self.node[row])
@@ -39,7 +39,7 @@ class KeptRows:
 
 
 def kept_rows(problem: Problem, nodes: Sequence[int], worth: float, sets_kept: int, work: Work) -> KeptRows:
-    """`worth`: about what a unit of concurrency costs; `sets_kept`: on one node."""
+    """`worth`: about what a unit of concurrency costs. `sets_kept`: most sets to consider on one node."""
     ids: dict[tuple[int, bool], int] = {}
     kinds: list[dict[int, list[int]]] = [{} for _ in nodes]
     own_node: list[int] = []
@@ -54,7 +54,7 @@ def kept_rows(problem: Problem, nodes: Sequence[int], worth: float, sets_kept: i
     sizes = [(problem.known_sizes[size], resizable) for size, resizable in ids]
     numbers = [(s.concurrency, s.cpu_millicores, s.memory_bytes, resizable, 1) for s, resizable in sizes]
     facts = np.array(numbers, dtype=float).reshape(-1, 5)
-    # Rather kept: as much concurrency, no more held, no less left to resize.
+    # A better kind: no less concurrency, no more resources, no fewer left to resize.
     better: list[list[bool]] = beats(facts[:, :4] * (-1, 1, 1, 1)).tolist()
     concurrency, cpu, memory, _, _ = facts.T
     cost = problem.cpu_price[nodes, None] * cpu + problem.memory_price[nodes, None] * memory
@@ -96,21 +96,21 @@ def _sets(
     sets_kept: int,
     work: Work,
 ) -> Whole:
-    """How many of each kind are kept, in every way that makes sense, or in so many ways."""
+    """All sensible ways to keep containers, as counts of each kind; at most `sets_kept` ways."""
     kinds, limits = list(most), list(most.values())
     sets: list[tuple[int, ...]] = [()]
     for i, kind in enumerate(kinds):
         work.spend(LIST_ITEM * len(sets) * (limits[i] + 1) * (i + 1))
         added = [(count,) for count in range(limits[i], -1, -1)]
         sets = [before + count for before in sets for count in added]
-        # Of no kind one is kept before all of a better kind.
+        # Keep all of a better kind before any of a worse one.
         for j, other in enumerate(kinds[:i]):
             if better[other][kind]:
                 sets = [s for s in sets if s[j] == limits[j] or not s[i]]
             elif better[kind][other]:
                 sets = [s for s in sets if s[i] == limits[i] or not s[j]]
-        # On the way more are kept: what is best is seen late.
-        if len(sets) > _ON_THE_WAY * sets_kept:
+        # Keep more sets until the end: which is best shows only then.
+        if len(sets) > _UNFINISHED_FACTOR * sets_kept:
             so_far = kinds[: i + 1]
             best = _best(np.array(sets), cost[so_far], concurrency[so_far], worth, sets_kept)
             sets = [sets[j] for j in best.tolist()]
@@ -121,12 +121,12 @@ def _sets(
 
 
 def _best(counts: Whole, cost: Floats, concurrency: Floats, worth: float, sets_kept: int) -> Whole:
-    """The cheapest set of each concurrency goes before the second cheapest of any."""
+    """Take the cheapest set of each concurrency first, then the second cheapest of each, and so on."""
     costs, reached = counts @ cost, counts @ concurrency
     order = np.lexsort((costs, reached))
     ordered = reached[order]
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order)) - np.searchsorted(ordered, ordered)
-    rank[[0, -1]] = -1  # all of them and none are always looked at
+    rank[[0, -1]] = -1  # always include "keep all" and "keep none"
     best: Whole = np.sort(np.lexsort((costs - worth * reached, rank))[:sets_kept])
     return best

@@ -1,4 +1,4 @@
-"""The words of a deployment plan (table 1 of the paper). Millicores and bytes are whole numbers."""
+"""Values of a deployment plan (table 1 of the paper). Millicores and bytes are whole numbers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-# One of a plan's reasons.
-CUT_SHORT = "cut short: there are too many ways to look at all, this is the best of those looked at"
+# A plan's reason if the search was limited.
+CUT_SHORT = "cut short: too many combinations to try all, this is the best of those tried"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,33 +28,33 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """n: its capacity, what is left of it beside all that runs there, and how fast it works."""
+    """n: its capacity, what is free, and how fast it creates and resizes containers."""
 
     name: str
     cpu_millicores: int  # C_n
     memory_bytes: int  # M_n
-    cpu_free_millicores: int  # C_n^r; the function's own containers are taken off
+    cpu_free_millicores: int  # C_n^r; the function's own containers count as used
     memory_free_bytes: int  # M_n^r
     pods_free: int
     creating: int  # k_n: containers being created there now
     tau_create_s: float  # tau_n^c
     tau_resize_s: float  # tau_n^u
-    image_pull_s: float = 0.0  # I_p; 0 where the image is there
-    accepts: bool = True  # new containers; False: cordoned, tainted, not Ready, or not selected
+    image_pull_s: float = 0.0  # I_p; 0 if the node has the image
+    accepts: bool = True  # takes new containers; False: cordoned, tainted, not Ready, or not selected
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """One of the function's that runs or is on its way. A size that is not offered any more is not kept."""
+    """A container of the function that runs or is being created. Not kept if its size is not offered."""
 
     pod: str
     node: str
     size: Size
-    resizable: bool = True  # False: on its way, or its last resize is not over
-    least_memory_bytes: int = 0  # above its size's: what it holds. As a size with less it keeps what it holds
+    resizable: bool = True  # False: being created, or its last resize is not done
+    least_memory_bytes: int = 0  # with a size below this it keeps the memory it holds
 
     def memory_as(self, size: Size) -> int:
-        """What it holds as that size."""
+        """Memory it holds after a resize to this size."""
         if size.memory_bytes >= self.least_memory_bytes:
             return size.memory_bytes
         return max(self.size.memory_bytes, self.least_memory_bytes)
@@ -74,11 +74,11 @@ class Creation:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Of eq. (11): lambda in seconds per priced unit (a core or GiB at price 1), x of eqs (7) and (8)."""
+    """lambda of eq. (11), in seconds per priced unit (a core or GiB at price 1), and x of eqs (7), (8)."""
 
     price_weight: float = 0.25
     price_swing: float = 0.5
-    in_place: bool = True  # False: the paper's ComboFunc without in-place
+    in_place: bool = True  # False: no resizes, the paper's ComboFunc without in-place
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,31 +94,32 @@ class PlanRequest:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """R_f(Q'). What is short of the target fits nowhere."""
+    """R_f(Q'): what to keep, resize, remove and create."""
 
     target: int  # Q'
     kept: tuple[Container, ...]
     resized: tuple[Resize, ...]
     removed: tuple[Container, ...]
-    created: tuple[Creation, ...]  # in the order they are to be created
-    scaling_s: float  # the sum of S_np over what changes
-    resource_price: float  # the sum of B_np over what will be there
+    created: tuple[Creation, ...]  # in order of creation
+    scaling_s: float  # sum of S_np over all changes
+    resource_price: float  # sum of B_np over all containers afterwards
     cost: float  # scaling_s + lambda * resource_price
     reasons: tuple[str, ...] = ()
 
     @property
     def concurrency(self) -> int:
-        """Of all that will be there: the sum of X_np * Q_p."""
+        """Concurrency afterwards: the sum of X_np * Q_p."""
         sizes = (*(c.size for c in self.kept), *(r.to for r in self.resized), *(c.size for c in self.created))
         return sum(size.concurrency for size in sizes)
 
     @property
     def shortage(self) -> int:
+        """Concurrency below the target, because no node has room."""
         return max(self.target - self.concurrency, 0)
 
     @property
     def replicas(self) -> Mapping[str, int]:
-        """By size."""
+        """Number of containers afterwards, by name of size."""
         sizes = (*(c.size for c in self.kept), *(r.to for r in self.resized), *(c.size for c in self.created))
         return Counter(size.name for size in sizes)
 

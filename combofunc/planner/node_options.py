@@ -1,9 +1,8 @@
-"""What each node can give, and at what cost: f_n(q), the least cost of concurrency q on node n.
+"""Computes f_n(q): the least cost of concurrency q on node n.
 
-A node's side of a plan is a set of its containers that are kept and a filling of new ones. New ones are had
-by resizing those that are not kept (tau_u each), as long as there are any, or by creating (eq. 6); whichever
-is cheaper. A row here is a node with one set of kept containers; all rows are priced with all fillings at
-once.
+A node's part of a plan is a set of kept containers and a filling of new ones. A new container comes from
+resizing one that is not kept (tau_u), or from creating one (eq. 6), whichever is cheaper. A row is a node and
+one set of kept containers. All rows are priced with all fillings at once.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from combofunc.planner.work import Work
 
 __all__ = ["NodeOptions", "node_options"]
 
-# Numbers in one array: a few of them stay within a core's cache.
+# Numbers in one array: small enough for a few arrays to stay in a core's cache.
 _BLOCK = 32_000
-# How often each of them is touched.
+# Work per number.
 _PASSES = 10
 
 
@@ -32,14 +31,14 @@ class NodeOptions:
     fillings: Fillings
     nodes: Sequence[int]
     rows: KeptRows
-    scaling_s: Floats  # the sum of S_np, by number of new containers and row
+    scaling_s: Floats  # sum of S_np, by number of new containers and row
     steps: Whole  # the fillings' concurrencies
     reached: Whole  # q, by step and row
     least: Floats  # the least cost of each step, by step and row
-    cost: Floats  # f_n(q), by position in `nodes` and q; q = target stands for all above as well
+    cost: Floats  # f_n(q), by index into `nodes` and q; q = target also stands for all above
 
     def pick(self, concurrency: Whole) -> list[tuple[int, list[int], list[int], int]]:
-        """For a chosen q of each node: node, containers kept, sizes added, how many of those are created."""
+        """For the chosen q of each node: (node, containers kept, sizes added, number of creations)."""
         rows, fillings, own = self.rows, self.fillings, self.problem.own
         wanted = self.cost[np.arange(len(self.nodes)), concurrency][rows.node]
         row, step = np.nonzero(((self.least == wanted) & (self.reached == concurrency[rows.node])).T)
@@ -89,7 +88,7 @@ def node_options(
 def _priced(
     problem: Problem, rows: KeptRows, some: slice | Whole, fillings: Fillings, scaling_s: Floats
 ) -> Floats:
-    """S + lambda * B by filling and row; infinite where it does not fit."""
+    """S + lambda * B by filling and row; infinite if it does not fit."""
     at = rows.at[some]
     costs: Floats = scaling_s[:, some][fillings.count]
     costs += fillings.cpu[:, None] * problem.cpu_price[at]
@@ -97,13 +96,13 @@ def _priced(
     over = fillings.cpu[:, None] > rows.cpu_left[some]
     over |= fillings.memory[:, None] > rows.memory_left[some]
     np.putmask(costs, over, np.inf)
-    costs[0] = 0.0  # nothing new: what is kept fits as it is, even on a node that is over-committed
+    costs[0] = 0.0  # nothing new: kept containers always fit, even on an over-committed node
     costs += rows.cost[some]
     return costs
 
 
 def _scaling_s(problem: Problem, rows: KeptRows, counts: Whole) -> Floats:
-    """The sum of S_np, eq. (6), of so many new containers. A resize needs no pod slot that is not there."""
+    """Sum of S_np, eq. (6), for these counts of new containers. A resize needs no pod slot."""
     at = rows.at
     created = _created(problem, at, rows.spare, rows.pods_left, counts)
     # The i-th creation takes tau * (k_n + i).
@@ -116,7 +115,7 @@ def _scaling_s(problem: Problem, rows: KeptRows, counts: Whole) -> Floats:
 
 
 def _created(problem: Problem, at: Whole, spare: Floats, pods_left: Floats, counts: Whole) -> Floats:
-    """Of so many new containers: those that cannot be had by resizing, or are sooner created."""
+    """How many of the new containers are created, because no other can be resized or creating is faster."""
     sooner = np.where(counts <= pods_left, problem.sooner_created[at], 0.0)
     created: Floats = np.maximum(counts - spare, np.minimum(counts, sooner))
     return created

@@ -1,9 +1,10 @@
-"""Our plan: close to the best there is, and never worse than Algorithm 1's.
+"""Our planner: close to the best plan, and never worse than Algorithm 1.
 
-Nodes have only the target in common. So: which combinations of sizes are worth having (fillings), what each
-node can give at what cost (node_options), and who gives how much (combining). Algorithm 1 goes first: it says
-how deep nodes are filled, which nodes matter in a large cluster, and what a unit of concurrency is worth.
-Where that is more work than is allowed, less is looked at; in the end Algorithm 1's plan stands.
+Nodes share only the target. So find the combinations of sizes worth having (fillings), the cost of each
+amount of concurrency on each node (node_options), and the best amount for each node (combining). Algorithm 1
+runs first. It tells how many containers to try on a node, which nodes matter in a large cluster, and what a
+unit of concurrency is worth. If this takes more work than allowed, a smaller search follows; if that is too
+much as well, Algorithm 1's plan is used.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ from combofunc.planner.work import CutShort, Work
 
 __all__ = ["plan"]
 
-# New containers that are tried on a node beyond what Algorithm 1 puts there.
+# New containers to try on a node beyond the number that Algorithm 1 puts there.
 _DEEPER = 2
-# What a unit of concurrency may be worth, in costs of Algorithm 1's last step.
+# Upper bound for the worth of a unit of concurrency, in costs of Algorithm 1's last step.
 _DEARER = 2.0
-# For one effort. About half a second; the dearest of 2,000 ordinary problems takes a tenth of it.
+# Limit for one search: about half a second. The hardest of 2,000 ordinary problems takes a tenth of it.
 _MOST_WORK = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Effort:
-    """How many sets of a node's containers are looked at, and how many new containers on a node at most.
+    """Limits of one search: sets of kept containers on a node, and new containers on a node.
 
-    There are more sets only with many containers of several sizes on it; the answer may not be the best then.
-    In a shortage the last unit may hang on any of them.
+    A node has more sets only with many containers of several sizes; then the plan may miss the best. In a
+    shortage any set may give the last unit of concurrency, so the limit is higher.
     """
 
     sets_kept: int
@@ -48,8 +49,8 @@ class _Effort:
 
 
 _EFFORTS = (_Effort(32, 256, 1_000_000), _Effort(4, 4, 4))
-# Nodes that Algorithm 1 left alone and that are looked at all the same: the next best, and for every size
-# those that take one of it for the least, to cover the rest of a target.
+# Nodes to try although Algorithm 1 did not use them: the next best ones, and for each size the cheapest ones,
+# to cover the rest of a target.
 _NEXT_BEST = 16
 _NEXT_BEST_OF_A_SIZE = 4
 
@@ -64,7 +65,7 @@ def plan(request: PlanRequest) -> Plan:
 
 
 def _better_ones(problem: Problem, first: greedy.Outcome) -> tuple[list[Choice], bool]:
-    """With the most effort that is not too much; and whether that is less than wanted."""
+    """The choice of the largest search within the limit, if any; and whether it is not the full search."""
     if first.cut_short:
         return [], True
     for effort in _EFFORTS:
@@ -94,7 +95,7 @@ def _better(problem: Problem, first: greedy.Outcome, effort: _Effort, work: Work
 
 
 def _nodes_that_matter(problem: Problem, first: greedy.Outcome) -> list[int]:
-    """Algorithm 1 takes the cheapest first, so a node that it left alone is no cheaper than its last step."""
+    """Algorithm 1 takes the cheapest first, so a node it did not use is no cheaper than its last step."""
     used = {*problem.own, *(node for node, _ in first.choice.created)}
     if len(problem.names) - len(used) > _NEXT_BEST:
         costs = first.first_costs.copy()
@@ -114,13 +115,13 @@ def _lowest(costs: Floats, count: int) -> list[int]:
 
 
 def _depth(problem: Problem, first: greedy.Outcome, nodes: Sequence[int]) -> int:
-    """How many new containers are tried on a node."""
+    """How many new containers to try on a node."""
     slots = max(max(int(problem.pods_free[at]), 0) + len(problem.own.get(at, ())) for at in nodes)
     if first.short:
         return slots
     new = Counter(node for node, _ in first.choice.created)
     worth = _DEARER * first.last_cost
-    # Containers that are worth more with another size are new as well.
+    # Containers worth more with another size count as new.
     values = worth * np.array([size.concurrency for size in problem.sizes]) - problem.prices(nodes)
     resized = (values.max(axis=1) - problem.tau_resize_s[nodes]).tolist()
     for at, best, value in zip(nodes, resized, values.tolist(), strict=True):
@@ -139,14 +140,14 @@ def _choice(problem: Problem, options: NodeOptions, shares: Whole) -> Choice:
         stays = set(stay)
         spare = [c for c in problem.own.get(at, ()) if c not in stays and problem.resizable[c]]
         added = list(sizes)
-        # A container of a size that is wanted anyway is kept rather than another resized to it.
+        # Keep a container that has a wanted size, rather than resize another to that size.
         for container in list(spare):
             size = problem.size_of[container]
             if problem.keepable[container] and size in added:
                 added.remove(size)
                 spare.remove(container)
                 kept.append(container)
-        # The largest are had by resizing the largest that are there: soonest, and least to drain.
+        # Resize the largest containers to the largest sizes: ready soonest, least to drain.
         resizes = max(len(added) - new, 0)
         resized += zip(spare[len(spare) - resizes :], added[len(added) - resizes :], strict=True)
         created += [(at, size) for size in added[: len(added) - resizes]]

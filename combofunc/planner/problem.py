@@ -1,7 +1,7 @@
-"""What a plan is made from: checked, in one fixed order, and priced. Both planners start here.
+"""A plan request as arrays: checked, ordered and priced. Both planners start here.
 
-The order is by name, so that the order of the input does not matter. Nodes that are known only from the
-containers on them come last: those containers can be kept (at price 1) or removed, nothing else.
+Everything is ordered by name, so the order of the input does not matter. Nodes that are not listed but have
+containers come last. Such containers can only be kept (at price 1) or removed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Whole = NDArray[np.int64]
 
 GIB = 2**30
 CORE_MILLICORES = 1000
-# With lambda = 0 every container that runs is free to keep. Of plans that take the same time the one that
-# reserves less is wanted, so resources keep a price far below any second that counts.
+# With lambda = 0 keeping a container would cost nothing. Among plans that take the same time we want the one
+# that reserves less, so resources keep a tiny price.
 _LEAST_PRICE_WEIGHT = 1e-6
 _COLUMNS = (
     "cpu_millicores",
@@ -43,21 +43,21 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """Arrays have an element a node; whole numbers are exact in them (below 2**53)."""
+    """Arrays have one element a node. Whole numbers in them are exact (below 2**53)."""
 
     sizes: tuple[Size, ...]
-    nodes: tuple[Node, ...]  # those that are listed
-    names: tuple[str, ...]  # of all nodes
-    containers: tuple[Container, ...]  # that can stay, as they are or resized; alike ones are neighbours
+    nodes: tuple[Node, ...]  # the listed ones
+    names: tuple[str, ...]  # of all nodes, also those not listed
+    containers: tuple[Container, ...]  # can be kept or resized; alike ones are neighbours
     gone: tuple[Container, ...]  # can neither be kept nor resized
     own: Mapping[int, tuple[int, ...]]  # containers by node
-    known_sizes: tuple[Size, ...]  # those that are offered, then those that only containers have
+    known_sizes: tuple[Size, ...]  # the offered ones, then those that only containers have
     size_of: tuple[int, ...]  # by container, in known_sizes
     keepable: tuple[bool, ...]
     resizable: tuple[bool, ...]
     target: int
     weights: Weights
-    cpu_free: Floats  # C_n^r in millicores, with what the gone ones release
+    cpu_free: Floats  # C_n^r in millicores, including what `gone` containers release
     memory_free: Floats
     pods_free: Floats
     creating: Floats
@@ -84,7 +84,7 @@ class Problem:
 
 
 def prepare(request: PlanRequest) -> Problem:
-    """ValueError names what is wrong with the input."""
+    """Raises ValueError that names the wrong input."""
     _check(request)
     containers, weights = request.containers, request.weights
     offered = sorted(request.sizes, key=_order)
@@ -161,7 +161,7 @@ def _order(size: Size) -> tuple[int, int, int, str]:
 
 
 def _betas(free: Floats, capacity: Floats, swing: float) -> Floats:
-    """Eqs (7), (8): in a line from full to empty. A node over-committed or without capacity is full."""
+    """Eqs (7), (8): linear from full to empty. A node over-committed or without capacity counts as full."""
     share = np.clip(np.divide(free, capacity, out=np.zeros_like(free), where=capacity > 0), 0.0, 1.0)
     full, empty = price(0.0, swing), price(1.0, swing)
     betas: Floats = full + (empty - full) * share
@@ -171,7 +171,7 @@ def _betas(free: Floats, capacity: Floats, swing: float) -> Floats:
 def _check(request: PlanRequest) -> None:
     sizes, weights = request.sizes, request.weights
     if not sizes:
-        raise ValueError("sizes: none are offered")
+        raise ValueError("sizes: none offered")
     for size in (*sizes, *(c.size for c in request.containers)):
         if size.concurrency < 1:
             raise ValueError(f"size {size.name!r}: concurrency {size.concurrency} is below 1")
@@ -191,7 +191,7 @@ def _check(request: PlanRequest) -> None:
 
 
 def _sooner_created(tau_s: Floats, creating: Floats, resize_s: Floats) -> Floats:
-    """i with tau * (k_n + i) < `resize_s`, which is a resize less the pull of the image."""
+    """The highest i with tau * (k_n + i) < `resize_s`, the time of a resize minus the image pull."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         sooner = np.ceil(resize_s / tau_s - creating) - 1
     return np.where(tau_s > 0, np.maximum(sooner, 0.0), np.where(resize_s > 0, np.inf, 0.0))

@@ -1,5 +1,4 @@
-"""Is this a plan, and does it cost what it says? Written against the problem's statement alone: it shares no
-arithmetic with the planners."""
+"""Checks that a plan is feasible and costs what it says. Shares no arithmetic with the planners."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ _CLOSE = 1e-9
 
 
 def violations(plan: Plan, request: PlanRequest) -> list[str]:
-    """Everything that is wrong with the plan, in words."""
+    """Everything wrong with the plan, in words."""
     by_name = {node.name: node for node in request.nodes}
     found = _fates(plan, request, by_name)
     if plan.target != request.target:
@@ -27,7 +26,7 @@ def violations(plan: Plan, request: PlanRequest) -> list[str]:
         if creation.node not in by_name:
             found.append(f"created on {creation.node}: no such node")
         elif not by_name[creation.node].accepts:
-            found.append(f"created on {creation.node}, which takes none")
+            found.append(f"created on {creation.node}, which accepts none")
         if creation.size not in request.sizes:
             found.append(f"created with {creation.size.name}, which is not offered")
     if not found:
@@ -36,25 +35,25 @@ def violations(plan: Plan, request: PlanRequest) -> list[str]:
 
 
 def _fates(plan: Plan, request: PlanRequest, nodes: dict[str, Node]) -> list[str]:
-    """Each container is kept, resized or removed, once, and may be."""
+    """Each container must be kept, resized or removed exactly once, and only if allowed."""
     found, sizes = [], request.sizes
     fates = Counter([*plan.kept, *plan.removed, *(r.container for r in plan.resized)])
     if fates != Counter(request.containers):
-        found.append("kept, resized and removed are not the containers there are")
+        found.append("kept, resized and removed are not the containers of the request")
     found += [f"{c.pod} kept with {c.size.name}: not offered" for c in plan.kept if c.size not in sizes]
     for resize in plan.resized:
         pod = resize.container.pod
         if resize.to not in sizes:
             found.append(f"{pod} resized to {resize.to.name}, which is not offered")
         if resize.to == resize.container.size:
-            found.append(f"{pod} resized to what it is")
+            found.append(f"{pod} resized to the size it has")
         if not (request.weights.in_place and resize.container.resizable and resize.container.node in nodes):
             found.append(f"{pod} cannot be resized")
     return found
 
 
 def _over(plan: Plan, node: Node, own: Sequence[Container]) -> list[str]:
-    """Nothing new on a node unless all that will be there fits; what is only kept does."""
+    """A node with something new must have room for all it has afterwards. Kept containers always fit."""
     created = [c.size for c in plan.created if c.node == node.name]
     resized = [r for r in plan.resized if r.container.node == node.name]
     if not created and not resized:
@@ -80,7 +79,7 @@ def _over(plan: Plan, node: Node, own: Sequence[Container]) -> list[str]:
 
 
 def _memory(container: Container, size: Size) -> int:
-    """A size's, or all it holds where the size has less than it needs."""
+    """The size's memory, or all it holds if the size has less than it needs."""
     enough = size.memory_bytes >= container.least_memory_bytes
     return size.memory_bytes if enough else max(container.size.memory_bytes, container.least_memory_bytes)
 

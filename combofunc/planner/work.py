@@ -1,19 +1,19 @@
-"""How much a planner may look at. Work is counted, not time: the same question gets the same answer."""
+"""Limits the work of a planner. Work is counted, not time, so the same request gets the same plan."""
 
 from __future__ import annotations
 
 __all__ = ["LIST_ITEM", "CutShort", "Work"]
 
-# Handling one item of a Python list takes about as long as this many numbers of an array.
+# One item of a Python list costs about as much as this many array elements.
 LIST_ITEM = 30
 
 
 class CutShort(Exception):
-    """More work than is allowed."""
+    """The limit of work was reached."""
 
 
 class Work:
-    """Counts numbers in arrays, one unit each. Spend before allocating: the limit then bounds memory too."""
+    """Counts array elements, one unit each. Spend before allocating, so that the limit also bounds memory."""
 
     def __init__(self, limit: float) -> None:
         self._left = limit

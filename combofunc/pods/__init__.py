@@ -1,6 +1,6 @@
-"""Pods that a ComboFunc or an InPlaceDeployment owns: what to do next with each. Level-based.
+"""Pods of a ComboFunc or an InPlaceDeployment, and the next action on each. Pure and level-based.
 
-Everything known of a function is in its pods: what is planned for a pod stands in its marks (`marks`), what
-it is to become in its own spec. So a step that was lost is found missing, one done twice does no harm, and
-whoever leads next goes on from what there is.
+Everything needed to continue is stored in the pods: the plan in labels and annotations (`combofunc.labels`),
+the wanted resources in the spec. So a lost action is done again, an action done twice does no harm, and a new
+leader continues from what it finds.
 """

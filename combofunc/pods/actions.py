@@ -1,4 +1,4 @@
-"""What can be done to a function's pods. Each can be lost or done twice without harm."""
+"""Actions on a function's pods. Each can be lost or done twice without harm."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """A pod of this name, unless it is there. With a node: behind the gate, and released for it at once when
-    `release`."""
+    """Create a pod unless it exists. With a node it is gated; `release` removes the gate at once."""
 
     pod: str
     body: Json
@@ -24,17 +23,17 @@ class Create:
 
     @property
     def key(self) -> str:
-        """Of one creation among all functions'."""
+        """Identifies this creation among those of all functions."""
         return f"{self.body['metadata']['ownerReferences'][0]['uid']}/{self.pod}"
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Nominate the pod for its planned node, if that is still wanted, and take the gate off."""
+    """Nominate the pod for its planned node, if that still exists, and remove the gate."""
 
     pod: str
     uid: str
-    node: str  # empty: for none, wherever the scheduler likes
+    node: str  # empty: no nomination, the scheduler chooses
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class Resize:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Say what the pod is now."""
+    """Label the pod with its size and concurrency."""
 
     pod: str
     uid: str
@@ -56,7 +55,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """No new requests for it from now on."""
+    """Send the pod no new requests."""
 
     pod: str
     uid: str

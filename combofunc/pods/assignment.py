@@ -1,4 +1,4 @@
-"""A plan with names on it: what each pod is to be. And whether it still can be carried out."""
+"""A plan with pod names: the size of each pod that stays, the pods that leave, the new pods. Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from combofunc.pods.resources import includes, of_size
 
 __all__ = ["Assignment", "BadPlan", "NewPod", "assign", "broken", "new_name", "with_created"]
 
-# Pod names become host names, which end at 63 characters.
+# Pod names become host names, which have at most 63 characters.
 _LONGEST_PREFIX = 52
 
 
 class BadPlan(ValueError):
-    """A plan that does not answer the question; nothing is done for it."""
+    """The plan does not fit the request; it is not carried out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class NewPod:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    sizes: Mapping[str, Size]  # of the pods that stay: what each is to be
+    sizes: Mapping[str, Size]  # wanted size of each pod that stays, by name
     leaving: frozenset[str]
     new: tuple[NewPod, ...]
     target: int
-    goal: int  # concurrency that can be had of the target
+    goal: int  # the part of the target that the plan reaches
 
     @property
     def short(self) -> bool:
@@ -44,20 +44,20 @@ class Assignment:
 def assign(
     plan: Plan, containers: Sequence[Container], sizes: Sequence[Size], function: str, salt: str
 ) -> Assignment:
-    """`sizes` are those of the sized container; the plan's are of whole pods, by the same names.
+    """`sizes`: of the sized container. The plan has sizes of whole pods, by the same names.
 
-    `salt` tells everything the plan was made from apart: the same plan for the same pods gives the same
-    names, so a creation whose answer was lost is not done a second time under another name.
+    `salt`: differs with everything the plan was made from. The same plan for the same pods gives the same
+    names, so a creation whose answer was lost is not repeated under another name.
     """
     offered = {size.name: size for size in sizes}
     staying = {c.pod: c.size.name for c in plan.kept} | {r.container.pod: r.to.name for r in plan.resized}
     leaving = [c.pod for c in plan.removed]
     answered = [*(c.pod for c in plan.kept), *(r.container.pod for r in plan.resized), *leaving]
     if sorted(answered) != sorted(c.pod for c in containers):
-        raise BadPlan("the plan does not say of every container once what becomes of it")
+        raise BadPlan("the plan must keep, resize or remove every container exactly once")
     named = {*staying.values(), *(c.size.name for c in plan.created)}
     if unknown := sorted(named - offered.keys()):
-        raise BadPlan(f"the plan has containers of a size that is not offered: {', '.join(unknown)}")
+        raise BadPlan(f"the plan uses sizes that are not offered: {', '.join(unknown)}")
     there = ",".join(sorted(c.pod for c in containers))
     new = tuple(
         NewPod(new_name(function, salt, there, c.node, c.size.name, str(i)), c.node, offered[c.size.name])
@@ -73,7 +73,7 @@ def assign(
 
 
 def with_created(assignment: Assignment, pods: Iterable[FunctionPod]) -> Assignment:
-    """Those of its new pods that are there stay, as the others do: one that goes is not made again."""
+    """Move new pods that now exist to the pods that stay. If such a pod is lost, it is not created again."""
     there = {pod.name for pod in pods}
     come = {new.name: new.size for new in assignment.new if new.name in there}
     if not come:
@@ -94,8 +94,10 @@ def broken(
     least_memory: Mapping[str, float],
     deferred_before_s: float,
 ) -> str:
-    """Why it cannot be carried out as it stands; empty when it can. `pods`: of the current template, all that
-    count."""
+    """Why the assignment cannot be carried out; empty if it can. `pods`: those of the current template.
+
+    `deferred_before_s`: a resize that waits since before then has waited too long.
+    """
     there = {pod.name: pod for pod in pods if pod.live}
     for name in assignment.sizes:
         if name not in there:
@@ -108,9 +110,9 @@ def broken(
             continue
         wanted = attainable(pod, of_size(size, container), least_memory.get(pod.uid, 0.0))
         if pod.resizing is Resizing.INFEASIBLE and includes(pod.asked, wanted):
-            return f"pod {name} can never be {size.name} on {pod.node}"
+            return f"pod {name} can never have size {size.name} on {pod.node}"
         if pod.resizing is Resizing.DEFERRED and pod.resizing_since_s < deferred_before_s:
-            return f"pod {name} waited too long for room on {pod.node} to be {size.name}"
+            return f"pod {name} waited too long for room on {pod.node} to get size {size.name}"
         if pod.resizing is Resizing.FAILING and pod.resizing_since_s < deferred_before_s:
-            return f"pod {name} could not become {size.name} on {pod.node}"
+            return f"pod {name} could not get size {size.name} on {pod.node}"
     return ""

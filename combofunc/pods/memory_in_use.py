@@ -1,12 +1,11 @@
-"""Memory that a pod uses is not asked back. Pure; time is an argument.
+"""Does not shrink a pod below the memory it uses. Pure; time is an argument.
 
-A kubelet carries out nothing of a resize that would set a memory limit below the use, cpu included, for as
-long as it stays so. So a pod is not asked for less memory than it uses and some headroom, where the use is
-known: its cpu is lowered alone. Where it was not known, the kubelet says it by refusing; the memory is asked
-for again later, less and less often, and then no more.
+If a resize sets a memory limit below the use, the kubelet carries out no part of it, not even the cpu. So if
+the use is known, only the cpu is lowered and the pod keeps its memory, with some headroom. If the use is not
+known, the kubelet refuses; then the shrink is tried again later, less and less often, and finally given up.
 
-The pod is then left at the memory it has, not replaced: a new pod with less may run out of memory under the
-same load, and what the old one has in memory would be lost. To have it replaced all the same, delete it.
+Such a pod keeps its memory and is not replaced: a new pod with less may run out of memory under the same
+load, and the old pod's data in memory would be lost. To replace it anyway, delete it.
 """
 
 from __future__ import annotations
@@ -24,34 +23,34 @@ __all__ = [
     "until_s",
 ]  # fmt: skip
 
-# Of a namespace: bytes that pods use, by name.
+# For a namespace: bytes in use, by name of pod.
 MemoryUse = Callable[[str], Mapping[str, float]]
 
-# Beyond the use. A kubelet counts the page cache in, metrics do not.
+# Times the use. A kubelet counts the page cache, metrics do not.
 _HEADROOM = 1.1
-# Between two times that the same pod is asked; the wait doubles. After the last it is left alone.
+# Time between two tries with the same pod; it doubles. After the last try the pod is left alone.
 _FIRST_WAIT_S, _LONGEST_WAIT_S, _TIMES = 300.0, 3600.0, 5
-# How often a pod that holds more than its size is looked at: its use may have fallen.
+# How often to check a pod that holds more than its size: its use may have fallen.
 AGAIN_S = 60.0
 _MEMORY = (("requests", "memory"), ("limits", "memory"))
 
 
 def unknown(_namespace: str) -> Mapping[str, float]:
-    """Where nothing measures."""
+    """No pod's memory use is known."""
     return {}
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What a kubelet would not take away."""
+    """A shrink that the kubelet refused because the memory is in use."""
 
-    least_bytes: float
-    until_s: float
-    times: int
+    least_bytes: float  # do not shrink below this
+    until_s: float  # before this time
+    times: int  # that it was refused
 
 
 def noting(known: Mapping[str, Refused], pods: Iterable[FunctionPod], now_s: float) -> dict[str, Refused]:
-    """By pod's uid: what was known of those that are there, and what is refused now."""
+    """Refusals by pod's uid: those known for these pods, and new ones."""
     found = {}
     for pod in pods:
         before = known.get(pod.uid)
@@ -68,7 +67,7 @@ def noting(known: Mapping[str, Refused], pods: Iterable[FunctionPod], now_s: flo
 def least_memory(
     known: Mapping[str, Refused], pods: Iterable[FunctionPod], measured: Mapping[str, float], now_s: float
 ) -> dict[str, float]:
-    """By pod's uid: the memory limit below which it is not asked to go. `measured`: use in bytes, by name."""
+    """Pod's uid -> bytes that it is not shrunk below. `measured`: bytes in use, by name of pod."""
     found = {uid: refused.least_bytes for uid, refused in known.items() if refused.until_s > now_s}
     for pod in pods:
         if pod.name in measured:
@@ -77,12 +76,12 @@ def least_memory(
 
 
 def until_s(known: Mapping[str, Refused], now_s: float) -> float:
-    """When the next may be asked again."""
+    """When the next pod may be tried again."""
     return min((refused.until_s for refused in known.values() if refused.until_s > now_s), default=math.inf)
 
 
 def attainable(pod: FunctionPod, wanted: Resources, least_bytes: float) -> Resources:
-    """`wanted`, but with the memory that containers have where less would be in use."""
+    """`wanted`, except that containers keep their memory if the wanted limit is below `least_bytes`."""
     found = {}
     for name, amounts in wanted.items():
         has = (pod.has or {}).get(name, {})
@@ -93,5 +92,5 @@ def attainable(pod: FunctionPod, wanted: Resources, least_bytes: float) -> Resou
 
 
 def keeps_memory(pod: FunctionPod, wanted: Resources, least_bytes: float) -> bool:
-    """Whether it is not asked for all that is wanted."""
+    """Whether the pod keeps more memory than `wanted`."""
     return pod.live and attainable(pod, wanted, least_bytes) != wanted

@@ -1,6 +1,6 @@
-"""Which object a pod belongs to. An owner reference is only a claim: whoever makes a pod can write one.
+"""The object that a pod names as its owner. Anybody who creates a pod can write an owner reference.
 
-It holds where such an object exists in the pod's own namespace, which is for the tables to see.
+So the tables believe it only if the owner exists in the pod's namespace.
 """
 
 from __future__ import annotations

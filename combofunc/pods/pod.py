@@ -1,4 +1,4 @@
-"""One pod of a function, as it is."""
+"""Reads one pod of a function. Pure."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ Json = dict[str, Any]
 
 
 class Resizing(StrEnum):
-    """How far an in-place resize is (KEP-1287)."""
+    """State of an in-place resize (KEP-1287)."""
 
     NONE = "None"
-    IN_PROGRESS = "InProgress"  # asked for, or under way
-    DEFERRED = "Deferred"  # no room on the node now: the kubelet tries again
-    INFEASIBLE = "Infeasible"  # never on this node
-    MEMORY_IN_USE = "MemoryInUse"  # it would take memory away that is in use: nothing of it is carried out
-    FAILING = "Error"  # the kubelet ran into something else, and tries again
+    IN_PROGRESS = "InProgress"  # requested, or under way
+    DEFERRED = "Deferred"  # no room on the node now; the kubelet tries again
+    INFEASIBLE = "Infeasible"  # never possible on this node
+    MEMORY_IN_USE = "MemoryInUse"  # it takes away memory in use; the kubelet carries out no part of it
+    FAILING = "Error"  # another error; the kubelet tries again
 
 
-# A kubelet's words (validateMemoryResizeAction, 1.36), and the use it names: the whole pod's.
+# A kubelet's message (validateMemoryResizeAction, 1.36) and the use it names, which is the whole pod's.
 _CANNOT_DECREASE = "cannot decrease memory limits"
 _USAGE = re.compile(r"below current usage \((\d{1,18})\)", re.ASCII)
-_READ = 2000  # characters of a message
+_MAX_MESSAGE = 2000  # characters to read
 _PENDING = {kind.value: kind for kind in (Resizing.DEFERRED, Resizing.INFEASIBLE)}
 
 
@@ -49,26 +49,26 @@ class FunctionPod:
     name: str
     uid: str
     template: str  # hash
-    size: str  # as marked; grows after its resize, shrinks before it
+    size: str  # by its label: changed after a growth took effect, before a shrink is requested
     concurrency: int
-    node: str  # empty: not bound
+    node: str  # empty: not bound yet
     planned_node: str
     gated: bool
-    asked: Resources  # by its spec
-    has: Resources | None  # by its status; None: its containers have not started
+    asked: Resources  # from its spec
+    has: Resources | None  # from its status; None: its containers have not started
     resizing: Resizing
-    resizing_since_s: float  # Unix time, as are the others; 0 where it does not apply
-    memory_used_bytes: int  # where the kubelet said so: MEMORY_IN_USE; else 0
+    resizing_since_s: float  # Unix time, like the other times; 0 if no resize is under way
+    memory_used_bytes: int  # named by the kubelet with MEMORY_IN_USE; else 0
     ready: bool
-    draining_since_s: float | None  # None: it serves
+    draining_since_s: float | None  # None: not draining
     unschedulable_since_s: float | None
     created_s: float
     deleting: bool
-    finished: bool  # Succeeded or Failed: an eviction, for one
+    finished: bool  # Succeeded or Failed, for example after an eviction
 
     @property
     def live(self) -> bool:
-        """Whether it is there to stay unless somebody decides otherwise."""
+        """Neither being deleted nor finished."""
         return not self.deleting and not self.finished
 
     @property
@@ -76,7 +76,7 @@ class FunctionPod:
         return self.live and self.ready and self.draining_since_s is None
 
     def is_as(self, wanted: Resources) -> bool:
-        """Asked for and there."""
+        """Whether both spec and status have the wanted resources."""
         return includes(self.asked, wanted) and self.has is not None and includes(self.has, wanted)
 
 
@@ -98,7 +98,7 @@ def read(obj: Json) -> FunctionPod:
         uid=metadata["uid"],
         template=labels.get(TEMPLATE_LABEL, ""),
         size=labels.get(SIZE_LABEL, ""),
-        # Of nothing usable nothing is known: the next mark puts it right.
+        # 0 if it cannot be read: the next `Mark` corrects it.
         concurrency=integer(annotations.get(CONCURRENCY_ANNOTATION), 0, MAX_CONCURRENCY) or 0,
         node=spec.get("nodeName") or "",
         planned_node=annotations.get(PLANNED_NODE_ANNOTATION, ""),
@@ -123,7 +123,7 @@ def _resizing(
     if has is None:
         return Resizing.NONE, 0.0
     pending, started = conditions.get("PodResizePending") or {}, conditions.get("PodResizeInProgress") or {}
-    # One of an earlier generation speaks of a resize that was taken back meanwhile.
+    # A condition of an earlier generation is about a resize that was replaced meanwhile.
     generations = (0, metadata.get("generation", 0))
     if not includes(has, asked):
         current = pending.get("observedGeneration", 0) in generations
@@ -141,12 +141,12 @@ def _resizing(
 
 
 def _used(conditions: dict[Any, Json]) -> int:
-    message = str(conditions["PodResizeInProgress"].get("message"))[:_READ]
+    message = str(conditions["PodResizeInProgress"].get("message"))[:_MAX_MESSAGE]
     return max(map(int, _USAGE.findall(message)), default=0)
 
 
 def _seconds(text: str | None) -> float | None:
-    """A mark that cannot be read is one from long ago: whoever made it wanted the pod gone."""
+    """0, so long ago, if it cannot be read: the pod was meant to leave."""
     return None if text is None else decimal(text, 0.0, 1e11) or 0.0
 
 

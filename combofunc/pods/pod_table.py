@@ -1,6 +1,6 @@
-"""The pods of all functions as last seen, by their owner. Own writes count at once, before the watch tells.
+"""The pods of all functions by owner, as last seen. Our own writes count before the watch shows them.
 
-Newer is decided by resourceVersion, which the API server lets clients compare (KEP-5504).
+The higher resourceVersion is newer; the API server lets clients compare them (KEP-5504).
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ Json = dict[str, Any]
 
 
 class PodTable:
-    """Of pods that name one of our objects as their controller. Owned by one thread."""
+    """Pods that name a ComboFunc or an InPlaceDeployment as their controller. Owned by one thread."""
 
     def __init__(self) -> None:
-        self._of: dict[Owner, dict[str, FunctionPod]] = defaultdict(dict)  # by the pod's uid
-        self._unread: dict[Owner, dict[str, str]] = defaultdict(dict)  # by the pod's uid: its name
-        self._owner: dict[str, Owner] = {}  # by the pod's uid
+        self._of: dict[Owner, dict[str, FunctionPod]] = defaultdict(dict)  # by owner and pod's uid
+        self._unread: dict[Owner, dict[str, str]] = defaultdict(dict)  # names by owner and pod's uid
+        self._owner: dict[str, Owner] = {}  # by pod's uid
         self._versions: dict[str, int] = {}
-        self._gone: dict[str, int] = {}  # deleted, not told of by the watch yet
+        self._gone: dict[str, int] = {}  # deleted by us; the watch has not shown it yet
 
     def is_old(self, obj: Json) -> bool:
-        """Whether something newer is known of it."""
+        """Whether a newer version of the pod is known."""
         uid = obj["metadata"]["uid"]
         return uid in self._gone or _version(obj) < self._versions.get(uid, 0)
 
     def put(self, obj: Json) -> str:
-        """The uid of the owner whose pod changed; empty: nobody's, or nothing that matters did."""
+        """Returns the uid of the owner to reconcile; empty if the pod has none or did not change."""
         metadata = obj["metadata"]
         owner, uid = owner_of(metadata), metadata["uid"]
         if owner is None or self.is_old(obj):
@@ -46,7 +46,7 @@ class PodTable:
         return owner.uid if pod != known or was_unread else ""
 
     def put_unread(self, obj: Json) -> str:
-        """It is there and cannot be read. The uid of its owner, if it names one."""
+        """Note a pod that exists and cannot be read. Returns the uid of its owner, if it names one."""
         metadata = obj["metadata"]
         owner, uid = owner_of(metadata), metadata["uid"]
         if owner is None or uid in self._gone:
@@ -56,7 +56,7 @@ class PodTable:
         return owner.uid
 
     def drop(self, uid: str, seen: bool) -> str:
-        """`seen` by the watch; else by the answer to our deletion: the watch may still tell older news."""
+        """`seen`: the watch showed the deletion. Otherwise we deleted it, and the watch may still show it."""
         if seen:
             self._gone.pop(uid, None)
         elif uid in self._versions:
@@ -72,16 +72,16 @@ class PodTable:
         return owner.uid
 
     def keep_only(self, uids: Set[str]) -> set[str]:
-        """After a whole list: what is not in it is gone. The owners of what went."""
+        """Drop all other pods, after a full list. Returns the uids of their owners."""
         self._gone.clear()
         return {self.drop(uid, seen=True) for uid in self._owner.keys() - uids}
 
     def of(self, namespace: str, uid: str) -> list[FunctionPod]:
-        """The owner's. Pods elsewhere that name it are not: somebody would pass them off as its own."""
+        """The owner's pods. Pods in other namespaces that claim this owner do not count."""
         return sorted(self._of.get(Owner(namespace, uid), {}).values(), key=lambda pod: pod.name)
 
     def unread(self, namespace: str, uid: str) -> list[str]:
-        """Names of the owner's pods that are there and cannot be read."""
+        """Names of the owner's pods that exist and cannot be read."""
         return sorted(self._unread.get(Owner(namespace, uid), {}).values())
 
 

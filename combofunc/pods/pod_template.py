@@ -1,4 +1,4 @@
-"""A pod template: what must be in it, and hashes that tell what only a new pod can have."""
+"""Checks a pod template, and hashes the parts that only a new pod can change. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 Json = dict[str, Any]
 _PARTS = ("requests", "limits")
-RESIZABLE = ("cpu", "memory")  # what the `resize` subresource can change
+RESIZABLE = ("cpu", "memory")  # the `resize` subresource can change these
 MAX_CONTAINERS = 32
 
 
@@ -48,38 +48,38 @@ def read_template(spec: Fields, owned_labels: Collection[str]) -> tuple[Json, tu
             for resource in listed.of:
                 listed.quantity(resource)
         if name in names:
-            container.wrong("name", "must be another than that of the containers before")
+            container.wrong("name", "must differ from the containers before")
         names.append(name)
     if "nodeName" in pod:
-        pod.wrong("nodeName", "must not be set: nodeSelector or affinity say where pods may run")
+        pod.wrong("nodeName", "must not be set: use nodeSelector or affinity to choose nodes")
     if pod.of.get("restartPolicy", "Always") != "Always":
         pod.wrong("restartPolicy", "must be Always, or left out")
     labels = template.part("metadata").part("labels")
     for label in (*owned_labels, SERVING_LABEL, TEMPLATE_LABEL):
         if label in labels.of:
-            labels.wrong(label, "is the controller's: take it out of the template")
+            labels.wrong(label, "is set by the controller: remove it from the template")
     annotations = template.part("metadata").part("annotations")
     for annotation in (PLANNED_NODE_ANNOTATION, DRAINING_SINCE_ANNOTATION):
         if annotation in annotations.of:
-            annotations.wrong(annotation, "is the controller's: take it out of the template")
+            annotations.wrong(annotation, "is set by the controller: remove it from the template")
     gates = pod.of.get("schedulingGates") or []
     if not isinstance(gates, list) or any(
         not isinstance(g, dict) or g.get("name") == PLACEMENT_GATE for g in gates
     ):
-        pod.wrong("schedulingGates", f"must be a list without {PLACEMENT_GATE}, which is the controller's")
+        pod.wrong("schedulingGates", f"must be a list without {PLACEMENT_GATE}, which the controller sets")
     return template.of, tuple(names)
 
 
 def sized_hash(template: Json, container: str) -> str:
-    """For pods whose `container` gets cpu and memory from elsewhere, requests and limits alike."""
+    """Hash without cpu and memory of `container`, which come from the size."""
     return _hash(template, (container,), container)
 
 
 def resizable_hash(template: Json) -> str:
-    """The same for templates between which running pods can be resized.
+    """Hash that is equal for templates between which pods can be resized in place.
 
-    Amounts can be changed in place; the API server refuses to drop one, or to change the QoS class. To add
-    one it would allow; that is rolled, too, so that the order of changes does not matter.
+    Amounts can change in place. The API server refuses to remove one, or to change the QoS class. It would
+    allow to add one; that is rolled as well, so that the order of changes does not matter.
     """
     containers = template["spec"]["containers"]
     said = {c["name"]: sorted((part, name) for part, name, _ in _amounts(c)) for c in containers}
@@ -87,7 +87,7 @@ def resizable_hash(template: Json) -> str:
 
 
 def _hash(template: Json, resized: Collection[str], also: Any) -> str:
-    """Fit for a label's value. What nobody wrote (null, an empty object or list) counts as left out."""
+    """A valid label value. null, an empty object and an empty list count as left out."""
     spec = template.get("spec") or {}
     containers = [
         _without_resizable(c) if c.get("name") in resized else c for c in spec.get("containers") or ()
@@ -114,7 +114,7 @@ def _amounts(container: Json) -> list[tuple[str, str, Any]]:
 
 
 def _guaranteed(container: Json) -> bool:
-    """As Kubernetes' QoS class has it: all is limited, and all of that requested (by default it is)."""
+    """Whether QoS is Guaranteed: cpu and memory have limits, and requests equal them (the default)."""
     amounts = {(part, name): parse(value) for part, name, value in _amounts(container)}
     return all(
         ("limits", name) in amounts

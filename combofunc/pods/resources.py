@@ -1,4 +1,4 @@
-"""cpu and memory of containers, comparable however they are written ("1" and "1000m")."""
+"""cpu and memory of containers as numbers, so that "1" equals "1000m". Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PARTS, _RESIZABLE = ("requests", "limits"), ("cpu", "memory")
 
 
 def amounts_of(containers: Iterable[Json]) -> Resources:
-    """Of containers or of containerStatuses. What cannot be read is left out: then nothing equals it."""
+    """Read containers or containerStatuses. An amount that cannot be read is left out and equals nothing."""
     return {c.get("name", ""): _amounts(c.get("resources") or {}) for c in containers}
 
 
@@ -30,33 +30,33 @@ def _amounts(resources: Json) -> dict[tuple[str, str], float]:
                     found[part, name] = parse(value)
                 except QuantityError:
                     continue
-    for name in _RESIZABLE:  # as the API server fills in a request that is left out
+    for name in _RESIZABLE:  # the API server sets a missing request to the limit
         if ("limits", name) in found:
             found.setdefault(("requests", name), found["limits", name])
     return found
 
 
 def includes(resources: Resources, wanted: Resources) -> bool:
-    """Whether all that `wanted` says holds. What it does not say others may set (a LimitRange)."""
+    """Whether all wanted amounts are set. Others may be set too, for example by a LimitRange."""
     return all(
         name in resources and amounts.items() <= resources[name].items() for name, amounts in wanted.items()
     )
 
 
 def of_size(size: Size, container: str) -> Resources:
-    """The sized container's: requests and limits alike, so that what is planned is what it can use."""
+    """Resources of the sized container: limits equal requests, so that it can use exactly what is planned."""
     amounts = {"cpu": size.cpu_millicores / 1000, "memory": float(size.memory_bytes)}
     return {container: {(part, name): amounts[name] for part in _PARTS for name in _RESIZABLE}}
 
 
 def requested(resources: Resources, container: str) -> tuple[int, int]:
-    """(millicores, bytes) that one container requests."""
+    """(millicores, bytes) that the container requests."""
     of = resources.get(container, {})
     return round(of.get(("requests", "cpu"), 0.0) * 1000), round(of.get(("requests", "memory"), 0.0))
 
 
 def resize_patch(wanted: Resources) -> Json:
-    """The body for a pod's `resize` subresource (a strategic merge patch: containers go by name)."""
+    """Body for a pod's `resize` subresource: a strategic merge patch, which merges containers by name."""
     containers = []
     for name, amounts in wanted.items():
         resources: Json = {}
@@ -67,7 +67,7 @@ def resize_patch(wanted: Resources) -> Json:
 
 
 def written(resource: str, amount: float) -> str:
-    """As a quantity: whole millicores, whole bytes, in the unit people would use."""
+    """A Kubernetes quantity in whole millicores or bytes, in a readable unit."""
     if resource == "cpu":
         return f"{round(amount * 1000)}m"
     for unit, suffix in ((2**30, "Gi"), (2**20, "Mi")):

@@ -1,4 +1,4 @@
-"""Reads the fields of an object; all that is wrong is said together, each with the path of its field."""
+"""Reads the fields of a spec, and collects all errors, each with the path of its field. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MIN_MEMORY_BYTES, MAX_MEMORY_BYTES = 2**20, 64 * 2**40
 
 
 class SpecError(ValueError):
-    """What is wrong with a spec: one text a field."""
+    """A spec is wrong. `problems` has one text for each field."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("; ".join(problems))
@@ -34,14 +34,14 @@ class SpecError(ValueError):
 
 
 def _shown(value: Any) -> str:
-    """Short enough for a status that people read."""
+    """The value, short enough for a status."""
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 @contextmanager
 def fields_of(obj: Json) -> Iterator[Fields]:
-    """The fields of obj.spec. SpecError at the end of the block, if anything in it was wrong."""
+    """The fields of obj.spec. Raises SpecError at the end of the block if anything was wrong."""
     problems: list[str] = []
     yield Fields("", obj, problems).part("spec")
     if problems:
@@ -50,7 +50,7 @@ def fields_of(obj: Json) -> Iterator[Fields]:
 
 @dataclass(frozen=True)
 class Fields:
-    """Of one object at `where`. What cannot be read is noted, and something harmless is returned."""
+    """Fields of the object at path `where`. A bad field goes to `problems` and reads as a harmless value."""
 
     where: str
     of: Json
@@ -65,7 +65,7 @@ class Fields:
         self.problems.append(f"{path}: {must}{value}")
 
     def part(self, key: str) -> Fields:
-        """An object; an empty one where there is none."""
+        """The object at `key`, or an empty one."""
         value = self.of.get(key)
         if value is not None and not isinstance(value, dict):
             self.wrong(key, "must be an object")
@@ -73,7 +73,7 @@ class Fields:
         return Fields(".".join(filter(None, (self.where, key))), value or {}, self.problems)
 
     def parts(self, key: str, most: int) -> list[Fields]:
-        """A list of 1 to `most` objects."""
+        """The list of 1 to `most` objects at `key`."""
         value = self.of.get(key)
         if not isinstance(value, list) or not 1 <= len(value) <= most:
             self.wrong(key, f"must be a list of 1 to {most} objects")
@@ -97,7 +97,9 @@ class Fields:
     def name(self, key: str) -> str:
         value = self.of.get(key)
         if not isinstance(value, str) or not _NAME.fullmatch(value):
-            self.wrong(key, "must be 1 to 63 small letters, digits and dashes, no dash at an end")
+            self.wrong(
+                key, "must be 1 to 63 lower-case letters, digits and dashes, without a dash at either end"
+            )
             return ""
         return value
 
@@ -131,7 +133,7 @@ class Fields:
             return default
 
     def duration_s(self, key: str, low_s: float, high_s: float, default: str) -> float:
-        """ "1m30s" as Go and CEL write it."""
+        """A duration such as "1m30s", as in Go and CEL."""
         value_s = seconds(self.of.get(key, default))
         if value_s is not None and low_s <= value_s <= high_s:
             return value_s
@@ -139,7 +141,7 @@ class Fields:
         return low_s
 
     def quantity(self, key: str) -> None:
-        """Only looked at; it is Kubernetes' to read, which takes numbers, too."""
+        """Check only; Kubernetes reads it, and also takes numbers."""
         value = self.of.get(key)
         try:
             if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -156,7 +158,7 @@ class Fields:
         return round(value * 1000)
 
     def memory_bytes(self, key: str) -> int:
-        """Parts of a byte are rounded up, as Kubernetes does."""
+        """Rounds up to whole bytes, as Kubernetes does."""
         value = self._quantity(key, _MEMORY)
         if value is None or not MIN_MEMORY_BYTES <= value <= MAX_MEMORY_BYTES:
             self.wrong(key, "must be bytes such as 128Mi or 1.5Gi, from 1Mi to 64Ti")

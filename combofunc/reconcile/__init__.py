@@ -1,1 +1,1 @@
-"""Decides what one ComboFunc needs: a new plan or the present one, and its status."""
+"""Decides for one ComboFunc: a new plan or the present one, the next actions, the status. Pure."""

@@ -1,4 +1,4 @@
-"""A ComboFunc object as values. The CRD's schema refuses most nonsense; the rest is refused here."""
+"""Reads a ComboFunc object. The CRD's schema refuses most errors; the others are refused here. Pure."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = [
 Json = dict[str, Any]
 COMBO_FUNCS = Resource("surgekit.dev/v1alpha1", "combofuncs")
 PATH = COMBO_FUNCS.path()
-# The CRD's bounds. A target in the hundred thousands is a slip: Kubernetes itself ends at 150,000 pods.
+# The CRD's bounds. A larger target is a mistake: Kubernetes supports 150,000 pods.
 MAX_SIZES, MAX_TARGET = 64, 100_000
 
 
 class TargetFrom(StrEnum):
-    """The one owner of the target."""
+    """Who sets the target."""
 
     SPEC = "Spec"
     COLLECTOR = "Collector"
@@ -35,14 +35,14 @@ class TargetFrom(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Collector:
-    query: str | None = None  # None: the load balancer's own metrics
+    query: str | None = None  # PromQL; None: the load balancer's metrics
     window_s: float = 60.0
     headroom: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class ComboFunc:
-    """Exactly one of `replicas`, `target` and the collector says how much is wanted."""
+    """Exactly one of `replicas`, `target` and the collector sets the target."""
 
     namespace: str
     name: str
@@ -50,17 +50,17 @@ class ComboFunc:
     generation: int
     template: Json
     template_hash: str  # without cpu and memory of the sized container
-    container: str  # the one that is sized
+    container: str  # name of the sized container
     sizes: tuple[Size, ...]
-    replicas: Mapping[str, int] | None  # by size, said by hand (fig. 10a)
-    target: int | None  # None with replicas or a collector
+    replicas: Mapping[str, int] | None  # fixed number for each size (fig. 10a)
+    target: int | None  # None with `replicas` or a collector
     target_from: TargetFrom
     collector: Collector
-    ignored_target: int | None  # in the spec, though the collector owns the target
+    ignored_target: int | None  # set in the spec although the collector owns the target
     in_place: bool
     price_weight: float | None  # None: the controller's setting
     drain_s: float
-    keep_warm_s: float  # that a container stays, small, after the last need of it
+    keep_warm_s: float  # how long an idle container stays, as small as possible
     mode: Mode
     paused: bool
 
@@ -74,12 +74,12 @@ class ComboFunc:
 
     @property
     def selector(self) -> str:
-        """Of its pods, for `scale` and lists."""
+        """Selects its pods, for `scale` and lists."""
         return f"{FUNCTION_LABEL}={self.name}"
 
 
 def read(obj: Json) -> ComboFunc:
-    """SpecError names every field that is wrong."""
+    """Raises SpecError that names every wrong field."""
     metadata = obj["metadata"]
     with fields_of(obj) as spec:
         template, names = read_template(spec, (FUNCTION_LABEL, SIZE_LABEL))
@@ -120,15 +120,17 @@ def _sizes(spec: Fields) -> tuple[tuple[Size, ...], Mapping[str, int] | None]:
     for size in spec.parts("sizes", MAX_SIZES):
         name = size.name("name")
         if name in (s.name for s in sizes):
-            size.wrong("name", "must be another than that of the sizes before")
+            size.wrong("name", "must differ from the sizes before")
         concurrency = size.whole("concurrency", 1, MAX_CONCURRENCY)
         sizes.append(Size(name, size.cpu_millicores("cpu"), size.memory_bytes("memory"), concurrency))
         if "replicas" in size:
             replicas[name] = size.whole("replicas", 0, MAX_TARGET)
     if replicas and len(replicas) < len(sizes):
-        spec.problems.append("spec.sizes: either every size must say its replicas (0 for none), or none")
+        spec.problems.append("spec.sizes: set replicas for every size (0 for none), or for none")
     if sum(s.concurrency * replicas.get(s.name, 0) for s in sizes) > MAX_TARGET:
-        spec.problems.append(f"spec.sizes: replicas times concurrency together must be at most {MAX_TARGET}")
+        spec.problems.append(
+            f"spec.sizes: the sum of replicas times concurrency must be at most {MAX_TARGET}"
+        )
     return tuple(sizes), replicas or None
 
 
@@ -136,11 +138,13 @@ def _one_owner(
     spec: Fields, replicas: Mapping[str, int] | None, target: int | None, target_from: TargetFrom
 ) -> None:
     if replicas and target is not None:
-        spec.wrong("targetConcurrency", "must not be set beside the sizes' replicas")
+        spec.wrong("targetConcurrency", "must not be set together with the sizes' replicas")
     if replicas and target_from is TargetFrom.COLLECTOR:
-        spec.wrong("targetFrom", "must not be Collector beside the sizes' replicas")
+        spec.wrong("targetFrom", "must not be Collector together with the sizes' replicas")
     if not replicas and target is None and target_from is TargetFrom.SPEC:
-        spec.wrong("targetConcurrency", "must be set, or targetFrom Collector, or replicas for every size")
+        spec.wrong(
+            "targetConcurrency", "must be set, or use targetFrom: Collector, or replicas for every size"
+        )
 
 
 def _collector(fields: Fields) -> Collector:

@@ -10,6 +10,14 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cluster_model.node_fit import (
+    Taint,
+    Toleration,
+    matches_labels,
+    read_taints,
+    read_tolerations,
+    tolerates,
+)
 from surgekit.kube.checked import checked
 from surgekit.kube.numbers import integer
 from surgekit.kube.pods import PodError, requests
@@ -38,21 +46,16 @@ class Replica:
     ready_since_s: float | None  # None: not Ready
     leaving: bool  # being deleted, or (ComboFunc) drained: it gets no new requests
     node_selector: Mapping[str, str]
-    tolerations: frozenset[tuple[str, str | None, str]]  # key, value (None: any), effect; "" stands for any
-    concurrency: int = 1  # requests a ComboFunc's pod takes at a time
+    tolerations: frozenset[Toleration]
+    concurrency: int = 1  # of a ComboFunc's pod: the requests it takes at a time
 
     @property
     def serves(self) -> bool:
         return self.ready_since_s is not None and not self.leaving
 
     def may_go_to(self, node: NodeRoom) -> bool:
-        """Check node selector and taints; affinities are left to the scheduler."""
-        if any(node.labels.get(key) != value for key, value in self.node_selector.items()):
-            return False
-        return all(
-            any(k in ("", key) and v in (None, value) and e in ("", effect) for k, v, e in self.tolerations)
-            for key, value, effect in node.taints
-        )
+        """As far as node selector and taints tell; affinities are left to the scheduler."""
+        return matches_labels(self.node_selector, node.labels) and tolerates(self.tolerations, node.taints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class NodeRoom:
     cpu_millicores: float
     memory_bytes: float
     pods: int
-    taints: frozenset[tuple[str, str, str]]  # NoSchedule and NoExecute: key, value, effect
+    taints: tuple[Taint, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,15 +190,10 @@ def read_pod(obj: Json) -> PodRead | None:
         None,
         "deletionTimestamp" in metadata or _DRAINING_SINCE in annotations,
         spec.get("nodeSelector") or {},
-        frozenset(map(_toleration, spec.get("tolerations") or ())),
+        read_tolerations(spec),
         integer(annotations.get(_CONCURRENCY), 0, _MOST_CONCURRENCY) or 1,
     )
     return PodRead(pod, ready)
-
-
-def _toleration(of: Json) -> tuple[str, str | None, str]:
-    value = None if of.get("operator") == "Exists" else of.get("value") or ""
-    return of.get("key") or "", value, of.get("effect") or ""
 
 
 @checked
@@ -210,10 +208,5 @@ def read_node(obj: Json) -> NodeRoom | None:
         cpu, memory, pods = (parse(allocatable[key]) for key in ("cpu", "memory", "pods"))
     except (KeyError, QuantityError):
         return None
-    taints = frozenset(
-        (t["key"], t.get("value") or "", t["effect"])
-        for t in spec.get("taints") or ()
-        if t["effect"] != "PreferNoSchedule"
-    )
-    metadata = obj["metadata"]
+    metadata, taints = obj["metadata"], read_taints(spec)
     return NodeRoom(metadata["name"], metadata.get("labels") or {}, cpu * 1000, memory, int(pods), taints)

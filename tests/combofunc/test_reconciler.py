@@ -262,7 +262,7 @@ def test_an_explanation_names_each_pod_and_where_it_was_planned() -> None:
     seen.pass_time(3)
     seen.reconcile()
     said = explain(seen.functions.objects[UID], list(seen.world.pods.values()))
-    assert [(line.node, line.state) for line in said.pods] == [(planned, "serves")]
+    assert [(line.node, line.state) for line in said.pods] == [(planned, "serving")]
     assert (said.target, said.ready, said.plan["kept"]) == (8, 8, 0)
     with pytest.raises(NothingToExplain, match="serve combofunc"):
         explain(combofunc(1), [])

@@ -17,7 +17,7 @@ NAN = float("nan")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"sizes": ()}, "sizes: none are offered"),
+        ({"sizes": ()}, "sizes: none offered"),
         ({"sizes": (Size("none", 100, 100, 0),)}, "size 'none': concurrency 0 is below 1"),
         ({"sizes": (Size("minus", -1, 100, 1),)}, "size 'minus': -1 millicores"),
         ({"sizes": (SMALL, SMALL)}, "size 'small': 2 times"),

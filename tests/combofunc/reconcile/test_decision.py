@@ -168,7 +168,7 @@ def test_a_plan_that_forgets_a_container_is_not_carried_out() -> None:
     )
     function.wants(8)
     function.run(3)
-    assert "does not say of every container" in function.state.planner_failure
+    assert "must keep, resize or remove every container" in function.state.planner_failure
     assert len(function.world.calls) == calls
 
 
