@@ -5,8 +5,8 @@
     B_np       = beta_n^c * C_p + beta_n^m * M_p                                         (9)
     beta_n     = free_n * (1+x) + (1-free_n) * (1-x)  =  (1-x) + 2x * free_n             (7), (8)
 
-k_n includes the pod itself (docs/decisions/reading-the-papers.md). A kubelet starts a pod's m containers one after the other, so each
-takes tau_n * k_n.
+k_n includes the pod itself (docs/decisions/reading-the-papers.md). A kubelet starts a pod's m containers one
+after the other, so each takes tau_n * k_n.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Algorithm 1 as it is printed, read as docs/decisions/reading-the-papers.md says: every candidate is priced in every round."""
+"""Algorithm 1 as it is printed: every candidate is priced in every round."""
 
 from __future__ import annotations
 
