@@ -43,7 +43,7 @@ class Toleration(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeTerms:
-    """What a Node object says about the pods it takes."""
+    """A node's conditions for taking pods."""
 
     name: str
     labels: Mapping[str, str]

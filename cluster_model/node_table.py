@@ -55,7 +55,7 @@ class Node:
 
 class NodeTable:
     def __init__(self, default_tau_create_s: float, default_image_pull_s: float, seed: str) -> None:
-        """`seed`: the replica's name. Each replica orders equal nodes differently, so they do not herd."""
+        """`seed`: name of the replica. Each orders equal nodes differently, so that they do not herd."""
         self._peer_tau_s = default_tau_create_s
         self._default_pull_s = default_image_pull_s
         self._random = random.Random(seed)

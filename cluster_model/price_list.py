@@ -1,8 +1,8 @@
 """All nodes ordered by their cost for one kind of pod, updated as nodes change.
 
-A scale-out places many pods of the same kind, and only one or two nodes change between two pods. So only they
-are priced again. A request then walks the list from the cheapest node until it has found enough of the nodes
-it offers.
+A scale-out places many pods of the same kind, and only one or two nodes change between two pods. So only
+those are priced again. A request then walks the list from the cheapest node until it has found enough of the
+nodes it offers.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ _ROUND_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a reconcile asks for."""
+    """The writes that a reconcile asks for."""
 
     namespace: str
     actions: Sequence[Action] = ()

@@ -1,1 +1,1 @@
-"""Which containers of a function to keep, resize, remove and create, and where: ComboFunc's Algorithm 1."""
+"""Plans which containers of a function to keep, resize, remove and create, and on which nodes. Pure."""

@@ -119,7 +119,7 @@ def _first_candidates(problem: Problem, costs: Floats) -> Iterator[_Candidate]:
 
 
 class _NodeState:
-    """What is free on one node, and its containers that are not decided yet."""
+    """One node: its free resources, and its containers that are not decided yet."""
 
     def __init__(self, problem: Problem, at: int, prices: Sequence[float]) -> None:
         self._problem, self._at, self._prices = problem, at, prices

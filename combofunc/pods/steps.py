@@ -45,7 +45,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class StepContext:
-    """What the next steps depend on, besides the assignment and the pods."""
+    """Further input of `next_steps`, besides the assignment and the pods."""
 
     template_hash: str
     container: str  # name of the sized container

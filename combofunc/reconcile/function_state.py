@@ -1,4 +1,4 @@
-"""What the controller knows of one function: what it sees now, and what it remembers."""
+"""One function as the controller sees it now, and the state it keeps for it."""
 
 from __future__ import annotations
 

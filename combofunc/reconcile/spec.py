@@ -27,7 +27,7 @@ MAX_SIZES, MAX_TARGET = 64, 100_000
 
 
 class TargetFrom(StrEnum):
-    """Who sets the target."""
+    """The owner of the target."""
 
     SPEC = "Spec"
     COLLECTOR = "Collector"

@@ -29,7 +29,7 @@ def explain_combofunc(kube: Kube, namespace: str, name: str, json_file: Path | N
 
 
 def _show(console: Console, said: Explanation) -> None:
-    short = f", {said.shortage} fit nowhere" if said.shortage else ""
+    short = f", {said.shortage} without room" if said.shortage else ""
     console.print(
         f"[bold]{said.function}[/bold]: concurrency {said.ready} ready, {_or_none(said.planned)} planned "
         f"for a target of {_or_none(said.target)}{short}"

@@ -273,7 +273,7 @@ def test_kept_warm_with_memory_in_use(running: Running) -> None:
     running.lab.wait_for(
         lambda: running.condition(shop, "video", "Resized").get("reason") == "MemoryInUse", "said", 90
     )
-    running.wait_event(shop, "MemoryInUse", "memory in use is not taken away")
+    running.wait_event(shop, "MemoryInUse", "pods keep memory that they use")
     running.patch(shop, "video", {"targetConcurrency": 8})
     running.wait_settled(shop, "video", 8, 90)
     (after,) = running.pods(shop)

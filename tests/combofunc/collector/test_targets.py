@@ -79,7 +79,7 @@ def test_a_thousand_functions_cost_as_many_queries_as_one() -> None:
 
 def test_what_is_missing_or_nan_is_a_reason() -> None:
     """NaN never gets here: Prometheus.values leaves it out."""
-    assert one(serving({"other": 1.0})) == "no concurrency of web in shop in the last 60 s"
+    assert one(serving({"other": 1.0})) == "no concurrency measured for web in shop in the last 60 s"
 
 
 @pytest.mark.parametrize(("steps", "enough"), [(4.0, True), (3.0, True), (2.0, False), (0.0, False)])
@@ -102,13 +102,13 @@ def test_a_query_of_ones_own() -> None:
 def test_a_query_of_ones_own_gives_one_series(count: int) -> None:
     series = {frozenset({("pod", str(i))}): 1.0 for i in range(count)}
     prometheus = FakePrometheus({'mine{namespace="shop"}': series})
-    assert one(prometheus, query="mine") == f"collector.query gives {count} series with a value, not one"
+    assert one(prometheus, query="mine") == f"collector.query returns {count} series with a value, not one"
 
 
 @pytest.mark.parametrize("value", [-1.0, 1e7, math.nan, math.inf])
 def test_a_number_that_cannot_be_a_concurrency_is_a_reason(value: float) -> None:
     found = one(FakePrometheus({'mine{namespace="shop"}': {frozenset(): value}}), query="mine")
-    assert found == f"a concurrency of {value!r} cannot be"
+    assert found == f"a concurrency of {value!r} is not possible"
 
 
 def test_a_prometheus_that_is_silent_is_asked_three_times_a_round() -> None:

@@ -132,7 +132,7 @@ def test_memory_in_use_is_kept_while_the_cpu_shrinks(running: Running) -> None:
     running.lab.wait_for(
         lambda: running.condition(shop, "use", "Resized", KIND)["reason"] == "MemoryInUse", "said", 90
     )
-    running.wait_event(shop, "MemoryInUse", "memory in use is not taken away")
+    running.wait_event(shop, "MemoryInUse", "pods keep memory that they use")
     assert running.condition(shop, "use", "Ready", KIND)["reason"] == "Ready"
     running.patch(shop, "use", {"template": with_memory("500m", "800Mi")}, KIND)
     running.lab.wait_for(lambda: limits() == [("500m", "800Mi")] * 2, "as much as is not in use", 90)
