@@ -1,15 +1,14 @@
-"""What an instance class is and costs: a YAML file (or ConfigMap), or the price table of the FCMA paper.
+"""Instance classes and their prices, from a YAML file (or ConfigMap) or the price table of the FCMA paper.
 
     currency: USD
     priceUnit: hour            # hour, second or month (730 hours)
     cpusPerCore: 2             # Kubernetes CPUs in one physical core: 2 with hyperthreads, else 1
     classes:
     - {class: m5.large, family: c5_m5_r5, cores: 1, memoryGiB: 8, price: 0.107}
-    sample: true               # prices nobody stands for: good for plans, not for renting
+    sample: true               # not your prices: used for plans, never for renting
 A class may have `labels` that its nodes will carry, for pods that select by them.
 
-A catalogue is wholly good or refused: every error names the class, the field and the value, and nothing is
-priced with half a file.
+A catalogue with an error is refused as a whole. The error names the class, the field and the value.
 """
 
 from __future__ import annotations
@@ -155,7 +154,7 @@ def _labels(where: str, row: dict[Any, Any]) -> Mapping[str, str]:
 
 
 def _only(where: str, content: dict[Any, Any], known: set[str]) -> None:
-    """A misspelt key is refused, not ignored: its value would silently be another."""
+    """Refuse unknown keys: a misspelt key would silently leave a default in place."""
     if unknown := sorted(str(key) for key in set(content) - known):
         raise CatalogueError(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(sorted(known))}")
 

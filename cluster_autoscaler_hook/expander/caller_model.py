@@ -1,16 +1,16 @@
-"""How Cluster Autoscaler works out its options, and what it does with the one that is chosen.
+"""Models Cluster Autoscaler, the caller: how it computes its options, and what it does with the chosen one.
 
-In every loop it tries each node group alone: the pods the group's nodes could take are sorted by size and
-packed on as many new nodes of it as they need (estimator/binpacking_estimator.go, decreasing_pod_orderer.go).
-The group the expander names gets *all* those nodes; what no node of it could take is left for the next loop
-(core/scaleup/orchestrator). So a group chosen swallows every pod it can help, and a plan that mixes two
-classes for the same pods cannot be carried out through an expander.
+In every loop it tries each node group alone: it sorts the pods that the group's nodes could take by size and
+packs them on new nodes (estimator/binpacking_estimator.go, decreasing_pod_orderer.go). The group that the
+expander names gets *all* those nodes. Pods that do not fit the group are left for the next loop
+(core/scaleup/orchestrator). So a chosen group takes every pod it can help, and an expander cannot carry out a
+plan that mixes two classes for the same pods.
 
-True to the source: the order of the pods (cpu/allocatable + memory/allocatable, falling); pods go round the
-nodes opened so far, each search starting after the node found last (`lastIndex` in the predicate runner);
-then onto new nodes, filled one by one; max pods, extended resources, one-per-node pods; the group's maximum
-size. What the templates do not show is DaemonSet pods: the caller subtracts them, so `overhead` does here.
-Checked against recorded requests of 1.36.1 in the tests.
+Taken from the source: the order of the pods (cpu/allocatable + memory/allocatable, descending). Pods go round
+the nodes opened so far, and each search starts after the node found last (`lastIndex` in the predicate
+runner). Then they go onto new nodes, which are filled one by one. Max pods, extended resources, one-per-node
+pods and the group's maximum size count. The templates do not show DaemonSet pods, which the caller subtracts;
+`overhead` does that here. The tests check it against recorded requests of 1.36.1.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from cluster_autoscaler_hook.expander.model import Demand, Kind, Offer, Option, 
 __all__ = ["Estimate", "Overhead", "estimate", "offer"]
 
 _Ints = NDArray[np.int64]
-# More of one kind on a node than any node takes: "no limit" that sums do not overflow.
+# Means "no limit": more pods than any node takes, and small enough that sums do not overflow.
 _MANY = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """What DaemonSet pods take of every new node."""
+    """The resources that DaemonSet pods take on every new node."""
 
     cpu_millis: int = 0
     memory_bytes: int = 0
@@ -58,7 +58,7 @@ class Estimate:
 def estimate(
     template: Template, kinds: Sequence[Kind], counts: Mapping[int, int], max_nodes: int = _MANY
 ) -> Estimate:
-    """The caller's BinpackingNodeEstimator for pods `counts` of the kinds named there."""
+    """The caller's BinpackingNodeEstimator, for `counts` pods of each kind."""
     names = sorted({name for kind in counts for name, _ in kinds[kind].demand.others})
     empty = _vector(template.cpu_millis, template.memory_bytes, template.max_pods, template.others, names)
     free: _Ints = np.empty((0, len(empty)), dtype=np.int64)
@@ -93,18 +93,18 @@ def _size(demand: Demand, template: Template) -> float:
 
 
 def _fitting(free: _Ints, need: _Ints, alone: bool) -> _Ints:
-    """How many more such pods each node takes."""
+    """The number of such pods that fit each node."""
     wanted = need > 0
-    found: _Ints = (free[:, wanted] // need[wanted]).min(axis=1)  # a pod takes one of max_pods at least
+    found: _Ints = (free[:, wanted] // need[wanted]).min(axis=1)  # every pod needs at least one of max_pods
     return np.minimum(found, 1) if alone else found
 
 
 def _go_round(room: _Ints, pods: int, start: int) -> tuple[_Ints, int]:
-    """(pods each node gets, where the next search starts): one each in turn, skipping full nodes."""
+    """Give nodes one pod each in turn. Return the pods of each node, and where the next search starts."""
     if int(room.sum()) <= pods:
         return room, start
     low, high = 0, int(room.max())
-    while low < high:  # the most whole rounds
+    while low < high:  # find the largest number of whole rounds
         middle = (low + high + 1) // 2
         low, high = (middle, high) if int(np.minimum(room, middle).sum()) <= pods else (low, middle - 1)
     taken: _Ints = np.minimum(room, low)
@@ -124,7 +124,7 @@ def offer(
     room: Mapping[str, int],
     overhead: Overhead = Overhead(),  # noqa: B008  # frozen
 ) -> Offer:
-    """What the caller would ask its expander. `room`: nodes each group may still grow by."""
+    """The request that the caller would send. `room`: the number of nodes each group may still grow by."""
     options, seen = [], {}
     for template in templates:
         group = template.group

@@ -2,11 +2,11 @@
 
     cost(g) = nodes_g * price_g + the cheapest way to help the pods g leaves
 
-`nodes_g` is the caller's own count for every pod g can help, because that is what it will add. The second
-term is `lookahead`'s, with nodes packed full; the options it finds promising are compared once more with the
-pods placed as kube-scheduler does (`rollout`). FCMA's plan for all pending pods says what freely mixed
-classes would cost: the bound that reasons and metrics measure the choice against, and what decides between
-equally cheap groups. Where there are none, the choice does not wait for it.
+`nodes_g` is the caller's own count for every pod that g can help: that many nodes are added. `lookahead`
+computes the second term, with nodes packed full. Promising options are compared again with pods placed as
+kube-scheduler places them (`rollout`). FCMA's plan for all pending pods is the price with freely mixed
+classes. Reasons and metrics compare the choice with it, and it decides between equally cheap groups. If there
+are none, the choice does not wait for the plan.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from cluster_autoscaler_hook.solver.model import InfeasibleProblem, InvalidProbl
 
 __all__ = ["Choice", "PlanFailed", "cheapest_that_fits", "choose", "first_choice", "with_plan"]
 
-# Costs closer than this are equal: sums of prices, not prices, differ in the last digits.
+# Costs closer than this are equal: sums of prices differ in their last digits.
 _SAME = 1e-9
-# A solver that is given less does not come back in time, and is in the way of the next request.
+# With less time the solver would return too late, and delay the next request.
 _LEAST_PLAN_S = 0.1
 
 
 class PlanFailed(Exception):
-    """What a `Solve` raises that gave up or hung; the choice then stands without a plan."""
+    """The solver gave up or hung. The choice then stands without a plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is known without a plan."""
+    """The decision before there is a plan."""
 
     decision: Decision
-    # The groups that cost least, the first of them chosen; none where a plan would say nothing.
+    # The cheapest groups; the first of them is chosen. Empty if a plan could not change anything.
     equals: tuple[str, ...] = ()
     overhead: Overhead = Overhead()  # noqa: RUF009  # frozen
 
     @property
     def settled(self) -> bool:
-        """No plan changes it."""
+        """Whether no plan can change it."""
         return len(self.equals) < 2
 
 
@@ -79,7 +79,7 @@ def first_choice(offer: Offer, prices: Prices, overhead: Overhead, deadline: Dea
 
 
 def with_plan(choice: Choice, offer: Offer, prices: Prices, solve: Solve, deadline: Deadline) -> Decision:
-    """The choice with FCMA's plan beside it; between equals, a group the plan rents."""
+    """Add FCMA's plan to the choice. Among equally cheap groups, choose one that the plan rents."""
     if not choice.equals:
         return choice.decision
     plan, failure = _plan(offer, prices, choice.overhead, solve, deadline)
@@ -101,7 +101,7 @@ def _deciding(decision: Decision, best: str, prices: Prices, *plan: str) -> Deci
 
 
 def _scores(options: Sequence[Option], prices: Prices, lookahead: Lookahead) -> list[Score]:
-    """The most promising first; one that cannot become the best is not looked into."""
+    """The scores, most promising first. An option that cannot become the best gets only a lower bound."""
     steps = [
         (o, o.nodes * prices.by_group[o.group].per_hour, lookahead.bound(lookahead.left(o))) for o in options
     ]
@@ -122,9 +122,9 @@ def _played(
     lookahead: Lookahead,
     deadline: Deadline,
 ) -> list[Score]:
-    """The scores with pods placed as kube-scheduler does. Packed full, an option is hardly ever dearer.
+    """The scores with pods placed as kube-scheduler places them; these costs are hardly ever lower.
 
-    Where the time is up, the rest cannot be compared with the options played and is left out.
+    Options that there was no time for are left out, since they cannot be compared with the others.
     """
     options = {option.group: option for option in offer.options}
     played: list[Score] = []
@@ -144,9 +144,9 @@ def _played(
 def cheapest_that_fits(
     options: Sequence[Option], templates: Mapping[str, Template], prices: Prices, fallback: str | None = None
 ) -> Decision:
-    """The least money for a pod helped: greedy weighted set cover, without a look at the pods.
+    """The option with the lowest price for each pod helped: greedy weighted set cover, without the pods.
 
-    Among groups without a price, the least CPU for a pod helped.
+    If no group has a price, the one with the least CPU for each pod helped.
     """
     candidates = usable(options)
     if not candidates:
@@ -177,14 +177,14 @@ def cheapest_that_fits(
 
 
 def usable(options: Sequence[Option]) -> list[Option]:
-    """The caller never adds 0 nodes; such an option would mean no scale-up."""
+    """Without options of 0 nodes: the caller would not scale up at all."""
     return [option for option in options if option.nodes > 0 and option.pod_count > 0]
 
 
 def _plan(
     offer: Offer, prices: Prices, overhead: Overhead, solve: Solve, deadline: Deadline
 ) -> tuple[Solution | None, str | None]:
-    """(the plan, why there is none)."""
+    """The plan, or None and the reason."""
     if deadline.left_s() < _LEAST_PLAN_S:
         return None, "no time left for FCMA's plan"
     try:

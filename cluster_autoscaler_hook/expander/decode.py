@@ -1,9 +1,9 @@
-"""A request's bytes as an `Offer`.
+"""Decodes the bytes of a request into an `Offer`.
 
-A large request is the same pods repeated in every option (128 MiB are 1,000 pods in 40 options), and they
-come from a handful of deployments. So the request is not copied; options with the same pods in the same order
-are read once; else each distinct byte string is parsed once; and of pods that differ only in what no plan
-looks at (names, volumes, images) one is read.
+A large request repeats the same pods in every option (128 MiB are 1,000 pods in 40 options), and these come
+from a few deployments. So the request is not copied. Options with the same pods in the same order are read
+once; otherwise each distinct byte string is parsed once. Pods that differ only in fields that no plan uses
+(names, volumes, images) count as one.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ _CHECK_EVERY = 512
 
 
 class RequestError(ValueError):
-    """Bytes that are no request of Cluster Autoscaler; the message names the field."""
+    """The bytes are not a request of Cluster Autoscaler; the message names the field."""
 
 
 class DecodeTimeout(Exception):
-    """The pods were not read in time; the options and their counts are known all the same."""
+    """There was no time to read all pods. The options and their node counts are known anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Pods:
-    """Where the pods of an option are in the request."""
+    """The positions of an option's pods in the request."""
 
     spans: tuple[tuple[int, int], ...]
-    # The bytes they fill without anything in between, tags included; None where something is.
+    # The bytes from the first to the last pod, with tags; None if there are other fields in between.
     region: tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Undecoded:
-    """The options with their node counts and how many pods each helps: enough for the fallback."""
+    """The options with node counts and numbers of pods: enough for the fallback."""
 
     body: bytes
     options: tuple[Option, ...]
-    pods: tuple[_Pods, ...]  # of each option
+    pods: tuple[_Pods, ...]  # one entry for each option
     templates: Mapping[str, Template]
     problems: tuple[str, ...]
 
@@ -96,7 +96,7 @@ def _first_look(body: bytes) -> Undecoded:
 
 
 def _split(body: bytes, start: int, end: int, regions: dict[tuple[int, int], _Pods]) -> tuple[bytes, _Pods]:
-    """(an option without its pods, its pods). `regions`: those of the options before."""
+    """Split an option into its own fields and its pods. `regions`: the pods of earlier options."""
     head: list[bytes] = []
     spans: dict[int, list[tuple[int, int]]] = {_POD: [], _POD_BYTES: []}
     first, together = start, True
@@ -107,7 +107,7 @@ def _split(body: bytes, start: int, end: int, regions: dict[tuple[int, int], _Po
             continue
         if not any(spans.values()):
             first = begin
-            # Most groups help the same pods, often in the same order: then there is nothing to read again.
+            # Most groups help the same pods, often in the same order: do not read them again.
             for (known, until), found in regions.items():
                 same = until - known == end - begin
                 if same and body.startswith(memoryview(body)[known:until], begin):
@@ -122,9 +122,9 @@ def _split(body: bytes, start: int, end: int, regions: dict[tuple[int, int], _Po
 
 
 def decode(look: Undecoded, deadline: Deadline) -> Offer:
-    """All of it. A pod that cannot be read is an error: a plan that silently leaves it out is wrong."""
+    """Read the whole request. A pod that cannot be read is an error: a plan without it would be wrong."""
     pods = _Identities(look.body, deadline)
-    known: dict[int, Counter[int]] = {}  # options that help the same pods share what was read of them
+    known: dict[int, Counter[int]] = {}  # options with the same pods share one entry
     for listed in look.pods:
         if id(listed) not in known:
             known[id(listed)] = pods.count(listed.spans)
@@ -153,14 +153,14 @@ def decode(look: Undecoded, deadline: Deadline) -> Offer:
 
 
 class _Identities:
-    """Every distinct pod seen, as the index of what it demands."""
+    """Numbers every distinct demand, and finds the number of each pod."""
 
     def __init__(self, body: bytes, deadline: Deadline) -> None:
         self.demands: list[Demand] = []
-        # By the hash of a pod's bytes: keeping 128 MiB of them takes a fifth of the time. It has 64 bits,
-        # keyed at random in each process (PEP 456): two of 10^5 pods meet once in 10^9 requests.
+        # By the hash of a pod's bytes: keeping the bytes takes a fifth of the time. The hash has 64 bits and
+        # a random key in each process (PEP 456): 10^5 pods collide once in 10^9 requests.
         self._identity_of: dict[int, int] = {}
-        self._identities: dict[bytes, int] = {}  # the bytes of what matters of it
+        self._identities: dict[bytes, int] = {}  # by the bytes of the fields that a plan uses
         self._body, self._deadline = body, deadline
 
     def count(self, spans: Sequence[tuple[int, int]]) -> Counter[int]:
@@ -186,7 +186,7 @@ class _Identities:
         except DecodeError as error:
             raise RequestError(f"options.podBytes: not a v1.Pod: {error}") from error
         if not pod.spec.HasField("affinity"):
-            pod.ClearField("metadata")  # labels matter only to what selects them
+            pod.ClearField("metadata")  # labels matter only for affinity
         pod.DiscardUnknownFields()
         essence = pod.SerializeToString()
         identity = self._identities.get(essence)
@@ -210,7 +210,7 @@ def _template(group: str, body: bytes) -> Template:
     node = expander_pb2.Node.FromString(body)
     capacity = amounts(node.status.capacity)
     allocatable = capacity | amounts(node.status.allocatable)
-    # A label says more than an annotation of the same name: it is what selectors see.
+    # A label wins over an annotation of the same name: selectors see labels.
     labels = {t.key: t.value for field in (node.metadata.annotations, node.metadata.labels) for t in field}
     return Template(
         group,

@@ -1,8 +1,7 @@
-"""The catalogue as it is now, and the last good one where the file is faulty.
+"""The catalogue file, read again when it changes. While the file is faulty, the last good catalogue stays.
 
-The file is read again when it changed (a ConfigMap is swapped behind a symlink). Callers get one immutable
-catalogue and keep it: a change during a decision is seen by the next. Sample prices are a fault where choices
-are carried out: taking `sample: true` away says that the prices are yours.
+A ConfigMap is swapped behind a symlink. A decision keeps the immutable catalogue it began with; the next one
+sees the change. In mode enforce sample prices are a fault: remove `sample: true` when the prices are yours.
 """
 
 from __future__ import annotations
@@ -24,22 +23,22 @@ _Stamp = tuple[int, int, int] | None
 
 class LastGoodCatalogue:
     def __init__(self, path: Path, live: bool) -> None:
-        """Raises CatalogueError: a part that starts with a faulty catalogue would look healthy.
+        """Raise CatalogueError: with a faulty catalogue at the start the expander would only look healthy.
 
-        `live`: nodes are rented by these prices.
+        `live`: nodes are rented at these prices.
         """
         self._path, self._live = path, live
         self._lock = threading.Lock()
         self._stamp = self._stamp_now()
         self._current = self._read()
-        # Why the file as it is now is not used; None where it is.
+        # Why the present file is not used; None if it is.
         self.error: str | None = None
 
     def current(self) -> Catalogue:
         with self._lock:
             stamp = self._stamp_now()
             if stamp != self._stamp:
-                self._stamp = stamp  # one attempt and one line in the log for each change
+                self._stamp = stamp  # one attempt and one log line for each change
                 self._reload()
             return self._current
 

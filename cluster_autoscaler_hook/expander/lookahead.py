@@ -1,10 +1,10 @@
-"""What the pods an option leaves cost at best, when the caller goes on as it does.
+"""The lowest cost of the pods that an option leaves, given how the caller continues.
 
-The caller lets one group swallow every pod it can help, so what follows a choice is a sequence of such steps.
-Groups that leave the same pods differ only in what they cost, so the sequences are few: at each state the
-cheapest group for each set of pods left. They are all tried (with memory, and cut off by lower bounds),
-which makes the cost to go exact as far as the caller's model is. Only among groups that are about to reach
-their maximum size is the most promising followed alone.
+The caller lets one group take every pod it can help, so a sequence of such steps follows each choice. Groups
+that leave the same pods differ only in price, so there are few sequences: in each state the cheapest group
+for each set of remaining pods. All are tried, with memoization and pruned by lower bounds. So the cost is
+exact if the model of the caller is. Only among groups that are about to reach their maximum size is the most
+promising one followed alone.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from cluster_autoscaler_hook.solver.deadline import Deadline
 __all__ = ["Lookahead", "Step", "infer_overhead"]
 
 _Counts = tuple[int, ...]
-# DaemonSets of a node: network agent, kube-proxy (100m); logs and metrics as well (300m); a mesh (1 CPU).
-# Their memory is none, or about a MiB for each millicore.
+# Usual DaemonSets: network agent and kube-proxy (100m); also logs and metrics (300m); also a mesh (1 CPU).
+# Their memory is 0, or about a MiB for each millicore.
 _OVERHEADS = [(millis, mib) for millis in (50, 100, 200, 300, 500, 1000) for mib in (0, millis)]
-# Options looked at to infer it: those with the most nodes show the most.
+# The overhead is inferred from the options with the most nodes, which show it best.
 _OPTIONS_COMPARED = 8
-# Rounding must not make a bound larger than what it bounds.
+# Rounding must not make a bound larger than the true cost.
 _SLACK = 1 - 1e-9
 
 
 def infer_overhead(offer: Offer, configured: Overhead, deadline: Deadline) -> Overhead:
-    """What DaemonSets take, as far as the caller's node counts show; `configured` where they agree with it.
+    """The overhead of DaemonSets that explains the caller's node counts; `configured` if that does.
 
     The caller subtracts DaemonSet pods when it packs, but the node it sends does not show them.
     """
@@ -63,7 +63,7 @@ def infer_overhead(offer: Offer, configured: Overhead, deadline: Deadline) -> Ov
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A group and the nodes the caller would add to it."""
+    """A group and the number of nodes that the caller would add to it."""
 
     group: str
     nodes: int
@@ -71,7 +71,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """What a sequence of steps costs, and its first."""
+    """The cost of a sequence of steps, and its first step."""
 
     cost: float
     first: Step | None = None
@@ -104,32 +104,32 @@ class Lookahead:
         ]
         by_name = {option.group: option for option in offer.options}
         for group in self._groups:
-            # One that leaves pods it could help has reached its size: so many nodes and no more.
+            # A group that leaves pods it could help has reached its maximum size: these nodes and no more.
             group.limited = group.helps(self.left(by_name[group.name]))
-        # For each kind the cheapest share of a node it takes, by CPU, memory and number.
+        # For each kind, the lowest price of its share of a node, by CPU, memory and number of pods.
         shares = np.array([group.shares for group in self._groups]).reshape(-1, len(offer.kinds), 3)
         self._least = np.where(np.isfinite(least := shares.min(axis=0, initial=math.inf)), least, 0.0)
         self._known: dict[tuple[_Counts, frozenset[str]], _Way] = {}
-        # Whether every sequence was tried; else some costs are lower bounds.
+        # Whether every sequence was tried; if not, some costs are lower bounds.
         self.complete = True
 
     def left(self, option: Option) -> _Counts:
         return tuple(max(0, count - option.pods.get(kind, 0)) for kind, count in enumerate(self._pending))
 
     def after(self, option: Option) -> float:
-        """Cost per hour of the pods `option` leaves. Pods no priced group helps cost nothing here."""
+        """Cost per hour of the pods that `option` leaves. Pods that no priced group helps cost nothing."""
         return self._to_go(self.left(option), self.used(option.group)).cost
 
     def used(self, group: str, before: frozenset[str] = frozenset()) -> frozenset[str]:
-        """The groups of limited size that were grown already, and this one if it is one."""
+        """The groups of limited size in use; includes this group if its size is limited."""
         return before | {g.name for g in self._groups if g.limited and g.name == group}
 
     def next_step(self, left: _Counts, used: frozenset[str]) -> Step | None:
-        """The best next step for the pods left; None where no priced group helps."""
+        """The best next step for the remaining pods; None if no priced group helps."""
         return self._to_go(left, used).first
 
     def bound(self, left: _Counts) -> float:
-        """No nodes for these pods cost less: their CPU, memory or number alone, where it is cheapest."""
+        """A lower bound of these pods' cost: their CPU, memory or number alone, where it is cheapest."""
         return float((np.array(left) @ self._least).max()) * _SLACK
 
     def _to_go(self, left: _Counts, used: frozenset[str]) -> _Way:
@@ -141,17 +141,17 @@ class Lookahead:
         if self._deadline.reached():
             self.complete = False
             return best
-        # Which limited groups to use is a knapsack; the one that promises most is followed, not all.
+        # Which limited groups to use is a knapsack; only the most promising one is followed.
         promising = min(self._limited_steps(left, used), default=None)
         if promising is not None and promising[0] < best.cost:
             _, cost, then, name, nodes = promising
             best = min(best, _Way(cost + self._to_go(then, used | {name}).cost, Step(name, nodes)))
-        # Nothing helps: the caller says these fit where our model says they do not.
+        # No group helps: the caller says that these pods fit where our model says that they do not.
         self._known[left, used] = best if math.isfinite(best.cost) else _Way(self.bound(left))
         return self._known[left, used]
 
     def _with_unlimited(self, left: _Counts, used: frozenset[str]) -> _Way:
-        """The best next step with a group that takes all it can; exact where there are no others."""
+        """The best next step with a group of unlimited size; exact if there are no limited groups."""
         steps: dict[_Counts, list[tuple[float, int]]] = defaultdict(list)
         for index, group in enumerate(self._groups):
             if not group.limited and group.helps(left):
@@ -171,7 +171,7 @@ class Lookahead:
         return best
 
     def _cheapest(self, left: _Counts, groups: Sequence[tuple[float, int]]) -> _Way:
-        """What the pods that all these groups take cost in the cheapest of them."""
+        """The lowest price of the pods that all these groups can take."""
         best = _Way(math.inf)
         for at_least, index in groups:
             if at_least >= best.cost or self._deadline.reached():
@@ -184,7 +184,7 @@ class Lookahead:
     def _limited_steps(
         self, left: _Counts, used: frozenset[str]
     ) -> Iterator[tuple[float, float, _Counts, str, int]]:
-        """(what it leads to at least, cost, pods it leaves, name, nodes) of each group still unused."""
+        """(lower bound, cost, pods left, name, nodes) for each group of limited size that is not in use."""
         for group in self._groups:
             if not group.limited or group.name in used or not group.helps(left):
                 continue
@@ -205,7 +205,7 @@ class _Group:
         self.limited = False
         self.takes = np.array([template.group in kind.groups and _fits(kind, template) for kind in kinds])
         room = np.array([template.cpu_millis, template.memory_bytes, template.max_pods], dtype=np.float64)
-        # Price of the share of a node that a pod of each kind takes; infinite where it cannot be.
+        # The price of the share of a node that a pod of each kind takes; infinite where it cannot run.
         shares = np.divide(needs * price, room, out=np.zeros_like(needs), where=room > 0)
         self.shares = np.where(self.takes[:, None], shares, math.inf)
         self._taken = np.where(self.takes[:, None], shares, 0.0)
@@ -214,14 +214,14 @@ class _Group:
         return bool(np.any(self.takes & (np.array(left) > 0)))
 
     def then(self, left: _Counts) -> _Counts:
-        """What is left when it has taken all it can."""
+        """The pods that are left when the group has taken all it can."""
         return tuple(np.where(self.takes, 0, left).tolist())
 
     def wanted(self, left: _Counts) -> dict[int, int]:
         return {kind: count for kind, count in enumerate(left) if count and self.takes[kind]}
 
     def bound(self, left: _Counts) -> float:
-        """Whole nodes, at least as many as CPU, memory or number alone ask for."""
+        """The price of whole nodes, as many as CPU, memory or number of pods alone require."""
         nodes = float((np.array(left) @ self._taken).max()) / self.price
         return math.ceil(nodes * _SLACK) * self.price
 

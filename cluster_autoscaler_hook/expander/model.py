@@ -1,6 +1,6 @@
-"""What the expander is asked and answers, as plain values.
+"""The expander's requests and answers as plain values.
 
-Whole millicores and bytes, as the scheduler counts: whether the last pod fits is no matter of rounding.
+Millicores and bytes are whole numbers, as in kube-scheduler: rounding must not decide whether a pod fits.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ __all__ = ["Decision", "Demand", "Kind", "Offer", "Option", "Price", "Score", "T
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one pod takes from a node."""
+    """The resources that one pod takes on a node."""
 
     cpu_millis: int
     memory_bytes: int
-    # Ephemeral storage, GPUs and whatever else is counted, by name.
+    # Ephemeral storage, GPUs and other resources, by name.
     others: tuple[tuple[str, int], ...] = ()
-    # Required anti-affinity to its own kind by host name, or a host port: one of them on a node.
+    # At most one on a node: required anti-affinity to its own kind by host name, or a host port.
     alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Pods that are the same to a plan: the same demand, and helped by the same node groups."""
+    """Pods that look the same to a plan: equal demand, helped by the same node groups."""
 
     demand: Demand
     groups: frozenset[str]
@@ -33,15 +33,15 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What a new node of a group has for pods."""
+    """The resources for pods on a new node of a group."""
 
     group: str
-    instance_class: str  # "" where the node does not say
+    instance_class: str  # "" if the node has no such label
     cpu_millis: int
     memory_bytes: int
     max_pods: int
     others: Mapping[str, int] = field(default_factory=dict)
-    # Before what the kubelet keeps; the caller's least-waste and price expanders look at these.
+    # Capacity, before kubelet's reservations; the caller's least-waste and price expanders use it.
     capacity_cpu_millis: int = 0
     capacity_memory_bytes: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A group the caller could grow: by `nodes`, which it worked out, for `pods` of each kind."""
+    """A group that the caller could grow by `nodes` nodes, for `pods` of each kind."""
 
     group: str
     nodes: int
@@ -63,12 +63,12 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One question: all the options, and all the pods that any of them helps."""
+    """One request: all options, and all pods that any of them helps."""
 
     options: tuple[Option, ...]
     templates: Mapping[str, Template]
     kinds: tuple[Kind, ...]
-    pending: tuple[int, ...]  # pods of each kind
+    pending: tuple[int, ...]  # number of pods of each kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +79,12 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What an option leads to, in the catalogue's currency per hour."""
+    """The cost of an option, in the catalogue's currency per hour."""
 
     group: str
     step_per_hour: float  # the nodes the caller would add now
-    to_go_per_hour: float  # what the pods left then cost at best
-    at_least: bool = False  # only a lower bound: enough to know that it is not the best
+    to_go_per_hour: float  # the lowest cost of the pods that it leaves
+    at_least: bool = False  # a lower bound, which shows that it is not the best
 
     @property
     def total_per_hour(self) -> float:
@@ -93,11 +93,11 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The groups to answer with: one, or all of them where the choice is left to the caller."""
+    """The groups to answer with: one, or all if the choice is left to the caller."""
 
     groups: tuple[str, ...]
     reasons: tuple[str, ...]
-    # Why it is not the full decision; None where it is.
+    # Why this is a fallback; None if it is the full decision.
     fallback: str | None = None
     scores: tuple[Score, ...] = ()
     plan_per_hour: float | None = None

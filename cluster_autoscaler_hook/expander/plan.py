@@ -1,7 +1,7 @@
-"""The pending pods as a problem of FCMA: what they would cost with classes mixed freely.
+"""Turns the pending pods into FCMA's problem: their price if classes could be mixed freely.
 
-An app is a kind of pod and its workload the number of pods, so performance is 1 a container and nothing
-aggregates. Node groups that help the same kinds of pods are one family: there, a container is the same.
+An app is a kind of pod, and its workload is the number of pods. So each container has performance 1, and
+nothing aggregates. Node groups that help the same kinds form one family, where a container is the same.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GIB = 1 << 30
 def as_problem(
     offer: Offer, prices: Mapping[str, Price], overhead: Overhead, cpus_per_core: float
 ) -> Problem:
-    """Raises what `Problem` does: InvalidProblem, InfeasibleProblem."""
+    """Raise InvalidProblem or InfeasibleProblem, as `Problem` does."""
     templates = [
         overhead.off(offer.templates[option.group])
         for option in offer.options
@@ -71,7 +71,7 @@ def _name(kind: int) -> str:
 
 
 def _most_on_a_node(kind: Kind, templates: list[Template]) -> int | None:
-    """FCMA knows CPU and memory; GPUs and the like limit how many fit, at most as in the roomiest group."""
+    """FCMA knows only CPU and memory. GPUs and the like limit the pods on a node, by the largest group."""
     if kind.demand.alone:
         return 1
     if not kind.demand.others:

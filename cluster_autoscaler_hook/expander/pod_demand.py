@@ -1,7 +1,7 @@
-"""What a pod takes from a node, as kube-scheduler counts it, and whether two of its kind may share one.
+"""The resources that a pod takes on a node, as kube-scheduler counts them, and whether two may share a node.
 
-Containers and sidecars together, or an init container beside the sidecars before it if that is more;
-pod-level requests replace the sum; the runtime class's overhead is added (KEP 753, 2837, 688).
+Containers and sidecars are added up. If an init container and the sidecars before it need more, that counts.
+Pod-level requests replace the sum. The runtime class's overhead is added (KEP 753, 2837, 688).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def demand(pod: Pod) -> Demand:
 
 
 def amounts(entries: Iterable[Amount]) -> dict[str, int]:
-    """Resource name -> millicores for CPU, else the whole amount; rounded up, as the scheduler does."""
+    """Resource name -> millicores for CPU, else the amount; rounded up, as kube-scheduler does."""
     found = {}
     for entry in entries:
         name: object = entry.key
@@ -77,7 +77,7 @@ def _repels_itself(pod: Pod) -> bool:
 
 
 def _selects(selector: Selector, labels: dict[str, str]) -> bool:
-    """An empty selector selects every pod; an unknown operator none."""
+    """An empty selector selects every pod, an unknown operator none."""
     return all(labels.get(wanted.key) == wanted.value for wanted in selector.matchLabels) and all(
         _meets(wanted, labels) for wanted in selector.matchExpressions
     )

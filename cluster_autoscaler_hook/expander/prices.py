@@ -1,7 +1,7 @@
-"""What a node of each group costs: by its instance class in the catalogue, else by a label on the node.
+"""The price of a node of each group: from the catalogue by its instance class, else from a label on the node.
 
-A class without a price is not guessed at. It takes no part in a plan, it is named in the reasons, and its
-group is chosen only where no priced one is offered.
+A missing price is never guessed. The class takes no part in a plan and is named in the reasons. Its group is
+chosen only if no group with a price is offered.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cluster_autoscaler_hook.expander.model import Price, Template
 __all__ = ["NO_CURRENCY", "Prices", "price_groups"]
 
 NO_CURRENCY = "price units"
-# How the clouds mark a node that is cheaper and can be taken away; its price is the class "<class>/spot".
+# Labels of spot nodes on the clouds; their price is listed as the class "<class>/spot".
 _SPOT = {
     ("eks.amazonaws.com/capacityType", "SPOT"),
     ("karpenter.sh/capacity-type", "spot"),
@@ -33,7 +33,7 @@ class Prices:
     by_group: dict[str, Price]
     currency: str
     cpus_per_core: float
-    # Why a group has no price, or what is odd about it.
+    # Why a group has no price, or a difference between catalogue and node.
     remarks: tuple[str, ...]
 
 

@@ -1,13 +1,13 @@
-"""What an option costs once every pod runs, with pods placed as kube-scheduler places them.
+"""The cost of an option until every pod runs, with pods placed as kube-scheduler places them.
 
-`lookahead` counts on nodes that are packed full, as the caller does. kube-scheduler spreads pods, some stay
-pending, and the caller rents more for them. So an option is played to its end: its pods are spread
-(`new_nodes`), the next group is the one `lookahead` would choose for what is still pending, and so on.
-Choosing by such a rollout costs no more than following `lookahead` alone, as far as the model is true
-(Bertsekas, Tsitsiklis, Wu, 'Rollout algorithms for combinatorial optimization', 1997).
+`lookahead` assumes that nodes are packed full, as the caller does. But kube-scheduler spreads pods, some stay
+pending, and the caller rents more nodes for them. So each option is played to its end: its pods are spread
+(`new_nodes`), `lookahead` chooses the next group for the pods still pending, and so on. If the model is true,
+this choice costs no more than following `lookahead` alone (Bertsekas, Tsitsiklis, Wu, 'Rollout algorithms
+for combinatorial optimization', 1997).
 
-The order of the scheduler's queue is not known, so an option is played with several and averaged. The seeds
-are fixed: an answer repeats, and options are compared on the same luck.
+The order of the scheduler's queue is not known, so each option is played with several orders and averaged.
+The seeds are fixed: the same request gets the same answer, and all options are compared on the same orders.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from cluster_autoscaler_hook.solver.deadline import Deadline
 
 __all__ = ["to_go"]
 
-# As many plays as place about so many pods: a large scale-up varies less. Chosen on the tuning seeds; 8 plays
-# instead of 4 make the result 0.01 % cheaper.
+# Play until about this many pods are placed: a large scale-up varies less and needs fewer plays. Chosen on
+# the tuning seeds; 8 plays instead of 4 make the result 0.01 % cheaper.
 _PODS_PLACED = 1000
 _MOST_PLAYS = 4
 
@@ -37,13 +37,13 @@ def to_go(
     lookahead: Lookahead,
     deadline: Deadline,
 ) -> float | None:
-    """Cost per hour of all that follows `option`; None where the deadline came before that was known."""
+    """Cost per hour of the steps that follow `option`; None if the deadline passed first."""
     plays = min(_MOST_PLAYS, max(1, _PODS_PLACED // max(1, sum(offer.pending))))
     costs = []
     for play in range(plays):
         draw = random.Random(play)
         costs.append(_play(option, offer, prices, overhead, lookahead, draw, deadline))
-        if deadline.reached():  # what was played last may have been cut short
+        if deadline.reached():  # the last play may have been cut short
             return None
     return sum(costs) / plays
 
@@ -63,7 +63,7 @@ def _play(
         waiting = {i: n for i, n in enumerate(left) if n and step.group in offer.kinds[i].groups}
         nodes = new_nodes(offer.templates[step.group], overhead, offer.kinds, step.nodes)
         placed = spread(nodes, shuffled_order(waiting, draw), draw, deadline)
-        if not placed:  # the caller says these fit where our model says they do not
+        if not placed:  # the caller says that these pods fit where our model says that they do not
             return cost + lookahead.bound(tuple(left))
         for kind, pods in placed.items():
             left[kind] -= pods

@@ -1,4 +1,4 @@
-"""A whole scale-up: the caller rents nodes, kube-scheduler spreads pods over them, until none is pending."""
+"""Simulates a scale-up: the caller rents nodes and kube-scheduler spreads pods, until none is pending."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Growth", "scale_up"]
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """One loop's choice; `pods` found a place on the nodes, of `promised` that the caller counted on."""
+    """The choice of one loop. The caller expected `promised` pods to fit the new nodes; `pods` did."""
 
     group: str
     nodes: int

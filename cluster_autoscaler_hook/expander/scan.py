@@ -1,7 +1,7 @@
-"""Where the fields of a protobuf message are in its bytes, without a copy of them.
+"""Finds the fields of a protobuf message in its bytes without copying them.
 
-Parsing the request copies its 128 MiB into memory that the kernel must find first, which takes longer than
-all the rest of the reading. The format: https://protobuf.dev/programming-guides/encoding
+Parsing would copy the 128 MiB of a request into newly allocated memory, which takes longer than all the rest
+of decoding. The format: https://protobuf.dev/programming-guides/encoding
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ _FIXED_BYTES = {_FIXED64: 8, _FIXED32: 4}
 
 
 class MalformedMessage(ValueError):
-    """Bytes that are no message; says where."""
+    """The bytes are not a message; the text says where."""
 
 
 def fields(body: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """(number, where the field begins with its tag, where its content begins, where it ends), in order.
+    """Yield (field number, start of the tag, start of the content, end) for each field, in order.
 
-    The number is 0 for what has no length of its own: numbers, in this package's messages.
+    The number is 0 for fields that are not length-delimited: in our messages these are integers.
     """
     at = start
     while at < end:
@@ -49,7 +49,7 @@ def fields(body: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, i
 
 
 def _varint(body: bytes, at: int, end: int) -> tuple[int, int]:
-    """(value, where the next begins)."""
+    """The value, and the position after it."""
     value = shift = 0
     while at < end and shift < 64:
         byte = body[at]

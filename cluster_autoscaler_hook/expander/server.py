@@ -1,7 +1,7 @@
-"""The expander on the network: gRPC with a server certificate that is reloaded; HTTP beside it.
+"""Serves the expander: gRPC with a server certificate that is reloaded, and HTTP on other ports.
 
-The caller presents no certificate (grpcplugin dials with a CA only), so whoever reaches the port may ask;
-what an answer gives away is which of the asker's own groups is cheapest. A NetworkPolicy keeps others out.
+The caller presents no certificate (grpcplugin dials with a CA only), so everybody who reaches the port may
+ask. An answer reveals only which of the asker's own groups is cheapest. A NetworkPolicy keeps others out.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["Server", "run"]
 
 log = structlog.get_logger(__name__)
 
-# One autoscaler asks one question at a time; a second replica of it, and a person trying.
+# An autoscaler sends one request at a time. Room for a second replica of it, and for a person.
 _CALLS_AT_ONCE = 3
 _GRACE_S = 5.0
 _M_ARENA_MAX = -8  # of malloc.h
@@ -50,7 +50,7 @@ class Server:
     """All ports. `start` returns once they are open; port 0 in a setting takes a free one."""
 
     def __init__(self, settings: Settings, solve: Solve) -> None:
-        """Raises CatalogueError, CertificateError, SettingsError."""
+        """Raise CatalogueError, CertificateError or SettingsError."""
         self.expander = Expander(settings, solve)
         self._ready = threading.Event()
         limit = settings.max_request_mib << 20
@@ -59,7 +59,7 @@ class Server:
             options=[("grpc.max_receive_message_length", limit), ("grpc.so_reuseport", 0)],
             maximum_concurrent_rpcs=_CALLS_AT_ONCE,
         )
-        # Raw bytes: `decode` looks at what it needs, and keeps its own time.
+        # Raw bytes: `decode` reads only what it needs, within its own deadline.
         handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.unary_unary_rpc_method_handler(self._best_options)
         self._grpc.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(_SERVICE.full_name, {"BestOptions": handler}),)
@@ -93,7 +93,7 @@ class Server:
         return self
 
     def stop(self) -> None:
-        """Calls under way are answered."""
+        """Answer the calls in progress, then stop."""
         self._ready.clear()
         self._grpc.stop(_GRACE_S).wait()
         for server in self._http:
@@ -156,7 +156,7 @@ def _listen(key: str, bind: str, port: HttpPort) -> Listener:
 
 
 def _check_free(key: str, bind: str) -> None:
-    """gRPC says of a port that is taken only that it failed, after lines of its own on standard error."""
+    """Raise SettingsError if the port is in use; gRPC would only say that it failed."""
     host, port = _address(key, bind)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -179,7 +179,7 @@ def _address(key: str, bind: str) -> tuple[str, int]:
 
 
 def _reloading_credentials(directory: Path) -> grpc.ServerCredentials:
-    """gRPC asks for the certificate at every handshake; None means as before."""
+    """gRPC asks for the certificate at every handshake; None means unchanged."""
     served = _pair(directory)
     faulty = ""
 
@@ -188,7 +188,7 @@ def _reloading_credentials(directory: Path) -> grpc.ServerCredentials:
         try:
             pair = _pair(directory)
         except CertificateError as error:
-            if str(error) != faulty:  # one line in the log for each fault, not for each handshake
+            if str(error) != faulty:  # one log line for each fault, not for each handshake
                 faulty = str(error)
                 log.error("certificate not reloaded, the previous one stays in use", error=faulty)
             return None
@@ -208,7 +208,7 @@ def _reloading_credentials(directory: Path) -> grpc.ServerCredentials:
 
 
 def _pair(directory: Path) -> tuple[bytes, bytes]:
-    """(key, certificates) that belong together: with others gRPC would fail at every handshake."""
+    """Key and certificates. Raise CertificateError if they are no pair: every handshake would fail."""
     try:
         key, chain = (directory / "tls.key").read_bytes(), (directory / "tls.crt").read_bytes()
         of_key = serialization.load_pem_private_key(key, password=None).public_key()
@@ -221,14 +221,14 @@ def _pair(directory: Path) -> tuple[bytes, bytes]:
 
 
 def _one_arena() -> None:
-    """One heap for all threads: with one each, gRPC's threads keep a large request's memory from each other
-    (680 MiB at the peak instead of 520), and most of the time it takes is the kernel's, finding pages."""
+    """Use one heap for all threads. With one heap each, gRPC's threads cannot reuse each other's memory after
+    a large request (peak 680 MiB instead of 520), and allocating pages takes most of the time."""
     if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:  # glibc has it, musl does not
         mallopt(_M_ARENA_MAX, 1)
 
 
 def run(settings: Settings) -> None:
-    """Serve until told to stop."""
+    """Serve until SIGTERM or SIGINT."""
     _one_arena()
     from cluster_autoscaler_hook.solver.solve import solve  # noqa: PLC0415  # HiGHS loads where it is used
 

@@ -1,8 +1,8 @@
-"""From a request's bytes to the answer's, in time whatever happens.
+"""Turns the bytes of a request into the bytes of an answer, always in time.
 
-Only bytes that are no request at all are an error (the caller then chooses by itself). Else there is an
-answer: the decision, or the cheapest that fits where reading or deciding failed or took too long. Where
-FCMA's plan cannot change it, it is made after the answer, for the records.
+Only bytes that are not a request are an error; then the caller chooses by itself. Everything else gets an
+answer: the decision, or the cheapest option that fits if decoding or deciding failed or took too long. FCMA's
+plan is made after the answer, for the records, unless it can change the answer.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["Expander"]
 
 log = structlog.get_logger(__name__)
 
-# A solver that has not come back for this long never will: liveness fails, the pod is restarted.
+# A solver that hangs for so long will not return: liveness fails, and the pod is restarted.
 _STUCK_S = 60.0
 _SCORES_SHOWN = 10
 
@@ -50,39 +50,39 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.seconds = Histogram(
             "surgekit_expander_best_options_seconds",
-            "From a request's bytes to the answer's.",
+            "Seconds from a request's bytes to the answer's.",
             buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0, 5.0),
             registry=self.registry,
         )
         self.decisions = Counter(
             "surgekit_expander_decisions_total",
-            "planned, fallback, off or refused (no request at all).",
+            "Decisions: planned, fallback, off or refused (not a request).",
             ["mode", "outcome"],
             registry=self.registry,
         )
         self.last_asked = Gauge(
             "surgekit_expander_last_asked_timestamp_seconds",
-            "When the last question came, readable or not; 0 if none came since the start.",
+            "When the last request came, readable or not; 0 if none came since the start.",
             registry=self.registry,
         )
         self.unpriced = Counter(
             "surgekit_expander_unpriced_options_total",
-            "Options whose class has no price.",
+            "Options of classes without a price.",
             registry=self.registry,
         )
         self.cost = Gauge(
             "surgekit_expander_scale_up_cost_per_hour",
-            "Of the last decision: this step and all that must follow it, in the catalogue's currency.",
+            "Last decision: price of this step and all that follow, in the catalogue's currency.",
             registry=self.registry,
         )
         self.plan_cost = Gauge(
             "surgekit_expander_plan_cost_per_hour",
-            "Of the last decision: FCMA's plan, with classes mixed freely.",
+            "Last decision: price of FCMA's plan, with classes mixed freely.",
             registry=self.registry,
         )
         self.catalogue_faulty = Gauge(
             "surgekit_expander_catalogue_faulty",
-            "1 while the catalogue's file cannot be used and an older one is.",
+            "1 while the catalogue file is faulty and an older catalogue is used.",
             registry=self.registry,
         )
 
@@ -105,12 +105,12 @@ class Expander:
         return self._solve.stuck_s() < _STUCK_S
 
     def explain(self) -> list[dict[str, Any]]:
-        """The last decisions, newest first; waits for the plan of the newest."""
+        """The last decisions, newest first. Waits for the plan of the newest."""
         self._afterwards.submit(lambda: None).result()
         return list(reversed(self._kept))
 
     def close(self) -> None:
-        """Waits until every answer is recorded; there must be no calls any more."""
+        """Wait until every answer is recorded. Call it after the last request."""
         self._afterwards.shutdown()
 
     def best_options(self, body: bytes) -> bytes:
@@ -127,7 +127,7 @@ class Expander:
             self.metrics.decisions.labels(mode, "off").inc()
             return _answer(look, {option.group for option in look.options})
         choice, plan = self._decide(look, deadline)
-        # In shadow every option goes back: the caller's next expander, or chance, decides as without us.
+        # In shadow return every option: the caller's next expander decides, as without us.
         groups = {option.group for option in look.options}
         if mode is Mode.ENFORCE:
             if not choice.settled:
@@ -140,7 +140,7 @@ class Expander:
         return answer
 
     def _decide(self, look: Undecoded, deadline: Deadline) -> tuple[Choice, Callable[[], Decision]]:
-        """The choice, and what makes a plan for it. The latter does not hold the request's bytes."""
+        """The choice, and a function that makes its plan. The function does not keep the request's bytes."""
         catalogue = self._catalogue.current() if self._catalogue else None
         self.metrics.catalogue_faulty.set(bool(self._catalogue and self._catalogue.error))
         prices = price_groups(look.templates.values(), catalogue, self.settings.price_labels)
@@ -149,7 +149,7 @@ class Expander:
             choice = first_choice(offer, prices, self._overhead, deadline)
         except (DecodeTimeout, RequestError) as error:
             why = str(error)
-        except Exception as error:  # a bug of ours costs a better choice, not the scale-up
+        except Exception as error:  # a bug of ours must not prevent the scale-up
             log.exception("decision failed")
             why = f"decision failed: {error!r}"
         else:
@@ -160,7 +160,7 @@ class Expander:
     def _planned(self, choice: Choice, offer: Offer, prices: Prices, deadline: Deadline) -> Decision:
         try:
             return with_plan(choice, offer, prices, self._solve, deadline)
-        except Exception as error:  # a bug of ours costs the plan
+        except Exception as error:  # a bug of ours costs only the plan
             log.exception("plan failed")
             return replace(choice.decision, fallback=f"plan failed: {error!r}")
 
@@ -188,7 +188,7 @@ class Expander:
 
 
 def _answer(look: Undecoded, groups: set[str]) -> bytes:
-    """The caller reads the ids only, so pods are not sent back."""
+    """Without pods: the caller reads only the group ids."""
     response = expander_pb2.BestOptionsResponse(
         options=[
             expander_pb2.Option(nodeGroupId=o.group, nodeCount=o.nodes, debug=o.debug)

@@ -1,8 +1,8 @@
-"""A solve that cannot hold up an answer.
+"""Runs a solve so that it cannot delay an answer.
 
-Solvers keep their deadline by themselves, nearly always; native code that does not come back must cost one
-plan, not the answer. It runs in a thread of its own; one that is overdue is left alone, and until it returns
-nothing is planned. `stuck_s` tells for how long that has been: liveness.
+Solvers nearly always keep their deadline. Native code that does not return may cost one plan, but not the
+answer. So each solve runs in a thread of its own. An overdue one is left alone, and nothing is planned until
+it returns. `stuck_s` tells for how long it has been overdue; liveness uses it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["TimeLimited"]
 
 log = structlog.get_logger(__name__)
 
-# The part of the time given that the solver is told of; the rest is for coming back.
+# The share of the time that the solver gets; the rest is for returning.
 _SOLVERS_SHARE = 0.8
 
 
@@ -35,7 +35,7 @@ class TimeLimited:
         return 0.0 if since_s is None else time.monotonic() - since_s
 
     def __call__(self, problem: Problem, seconds: float) -> Solution:
-        """Raises PlanFailed."""
+        """Raise PlanFailed if there is no solution in time."""
         if not self._busy.acquire(blocking=False):
             raise PlanFailed("another plan is still being made")
         found: list[Solution | BaseException] = []
@@ -47,14 +47,14 @@ class TimeLimited:
             except Exception as error:
                 found.append(error)
             finally:
-                self._busy.release()  # before anyone is woken who may ask again
+                self._busy.release()  # before the waiter wakes, who may call again
                 done.set()
                 self._overdue_since_s = None
 
         threading.Thread(target=work, name="solve", daemon=True).start()
         if not done.wait(seconds):
             self._overdue_since_s = time.monotonic()
-            if done.is_set():  # it came back between the two lines
+            if done.is_set():  # it returned between the two lines
                 self._overdue_since_s = None
             raise PlanFailed("the solver did not come back in time")
         (result,) = found

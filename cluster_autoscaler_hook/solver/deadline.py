@@ -1,4 +1,4 @@
-"""How long a solve may still take. The only place in FCMA that reads a clock."""
+"""The time left for a solve. The only module of the solver that reads a clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Deadline:
         return max(0.0, self.at_s - time.monotonic())
 
     def part(self, share: float) -> Deadline:
-        """The end of a share of what is left."""
+        """A deadline after this share of the time left."""
         return Deadline(time.monotonic() + share * self.left_s())
 
     def reached(self) -> bool:

@@ -1,8 +1,8 @@
 """The paper's baselines: First Fit by Core (FFC) and by Price (FFP), 'Experimental results'.
 
-Both go through the apps and put the largest container class that is still needed on the first node with
-room; where no node has any, they rent one of the first class it fits, the classes ordered by descending
-cores or by ascending price.
+For each app both put the largest container class that is still needed on the first node with room. If no node
+has room, they rent one of the first class that fits. Classes are ordered by descending cores or by ascending
+price.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ __all__ = ["by_core", "by_price", "lower_bound"]
 
 
 def by_core(problem: Problem, deadline: Deadline) -> Solution:  # noqa: ARG001  # variants are called alike
-    """Takes what time it takes, which is little."""
+    """Ignores the deadline: it takes little time."""
     order = sorted(problem.classes, key=lambda c: (-c.cores, c.price_per_hour, c.name))
     return _first_fit(problem, order, "descending cores")
 
 
 def by_price(problem: Problem, deadline: Deadline) -> Solution:  # noqa: ARG001  # variants are called alike
-    """Takes what time it takes, which is little."""
+    """Ignores the deadline: it takes little time."""
     order = sorted(problem.classes, key=lambda c: (c.price_per_hour, -c.cores, c.name))
     return _first_fit(problem, order, "ascending price")
 
 
 def lower_bound(problem: Problem) -> float:
-    """The LP relaxation of eqs 1-3, where each app pays for its share of the cores of its cheapest class;
-    or the same with memory, of which a container needs at least that of its thriftiest level."""
+    """The LP relaxation of eqs 1-3: each app pays for its share of the cores of its cheapest class. Or the
+    same with memory, where a container needs at least the memory of its thriftiest level."""
     pairs = [
         (app, container, c)
         for app in problem.apps
@@ -82,7 +82,7 @@ def _first_fit(problem: Problem, order: Sequence[InstanceClass], priority: str) 
 
 
 def _fill(problem: Problem, app: App, node: FillingNode, left: float) -> float:
-    """Workload served by as many containers as fit the node: that is the largest container classes first."""
+    """The workload that the containers serve which fit the node, largest container classes first."""
     container = problem.containers.get((app.name, node.instance_class.family))
     if container is None:
         return 0.0
@@ -90,7 +90,7 @@ def _fill(problem: Problem, app: App, node: FillingNode, left: float) -> float:
 
 
 def _first_class(problem: Problem, app: App, order: Sequence[InstanceClass], left: float) -> InstanceClass:
-    """The first class that takes the largest container class still needed; if none does, the next smaller."""
+    """The first class that fits the largest container class still needed, or else the next smaller one."""
     containers = [(c, problem.containers.get((app.name, c.family))) for c in order]
     candidates = [(c, container) for c, container in containers if container is not None]
     for level in sorted({level for _, container in candidates for level in container.levels}, reverse=True):

@@ -1,6 +1,6 @@
-"""HiGHS behind the few calls we need: rows and columns in, values, duals and an honest bound out.
+"""A small interface to HiGHS: rows and columns in; values, duals and a valid bound out.
 
-One thread and a fixed seed, so that it repeats. All that FCMA asks of HiGHS passes through here.
+One thread and a fixed seed, so that results repeat. All of FCMA's calls of HiGHS are made here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Outcome:
     objective: float
     bound: float
     duals: NDArray[np.float64] | None
-    status: str  # in HiGHS's words
+    status: str  # as HiGHS says it
     time_limit_reached: bool
 
 
@@ -50,9 +50,9 @@ class _Column(NamedTuple):
 
 
 class LinearProgram:
-    """Minimise; rows first, then columns, which may be added between solves.
+    """A minimisation. Add rows first, then columns; columns may be added between solves.
 
-    `small` leaves out what costs HiGHS more than it gains on a program of two rows."""
+    `small` switches off steps of HiGHS that cost more than they gain on a program of two rows."""
 
     def __init__(
         self, row_lower: Sequence[float], row_upper: Sequence[float], *, small: bool = False, seed: int = 1
@@ -82,7 +82,7 @@ class LinearProgram:
         self.columns += 1
 
     def _add_waiting(self) -> None:
-        """All columns added since the last solve at once: one by one they take longer than many a solve."""
+        """Add all new columns at once: one by one would take longer than most solves."""
         columns, self._waiting = self._waiting, []
         if not columns:
             return
@@ -110,7 +110,7 @@ class LinearProgram:
         self._highs.changeColsCost(self.columns, np.arange(self.columns, dtype=np.int32), costs)
 
     def start_from(self, values: NDArray[np.float64]) -> None:
-        """A solution to improve on."""
+        """Start the search from this solution."""
         self._add_waiting()
         solution = highspy.HighsSolution()
         solution.col_value = list(values)

@@ -1,9 +1,9 @@
-"""What FCMA reads and answers (table 1 and 2 of the paper). Plain values, units in the names.
+"""FCMA's problem and solution (tables 1 and 2 of the paper). Plain values, units in the names.
 
-A `Problem` is apps with a workload, instance classes with a price, and for every (app, root family) the
-app's minimum-size container there. A solution is nodes of some classes, each with a number of
-minimum-size containers per app: `Container.aggregation` says which containers really run, and so how
-much memory they take.
+A `Problem` has apps with a workload, instance classes with a price, and for every (app, root family) the
+app's minimum-size container there. A solution has nodes, each with a class and a number of minimum-size
+containers per app. `Container.aggregation` tells which containers really run, and so how much memory they
+take.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ __all__ = [
     "Solution",
 ]
 
-# What fits exactly fits: sizes are decimal fractions, so sums of them are compared with this much room,
+# An exact fit counts as a fit: sizes are decimal fractions, so their sums are compared with this tolerance,
 # relative to the capacity or the workload.
 TOLERANCE = 1e-9
 
 
 class InvalidProblem(UserError, ValueError):
-    """A problem that means nothing; the message names the field and the value."""
+    """The problem is not well formed; the message names the field and the value."""
 
 
 class InfeasibleProblem(UserError, ValueError):
-    """A problem without an answer; the message names the app that fits nowhere, and why."""
+    """The problem has no answer; the message names the app that fits nowhere, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class App:
 
     name: str
     workload: float
-    # Losing one node should lose at most this share of the app's performance; 1.0 is no wish.
+    # SFMPL: losing one node should lose at most this share of the app's performance; 1.0 means no preference.
     sfmpl: float = 1.0
     # A hard limit of minimum-size containers on one node (required anti-affinity); the paper has none.
     max_per_node: int | None = None
@@ -85,13 +85,13 @@ class Container:
 
     @cached_property
     def least_memory_gib(self) -> float:
-        """Of one minimum-size container, aggregated at the thriftiest level."""
+        """The memory of one minimum-size container, aggregated at the thriftiest level."""
         return min(memory / level for level, memory in zip(self.levels, self.memory_gib, strict=True))
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Validated when made: no answer is looked for to a problem that has none."""
+    """Validated when it is made, so that the solvers never see a problem without an answer."""
 
     apps: tuple[App, ...]
     classes: tuple[InstanceClass, ...]
@@ -113,7 +113,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node to rent: minimum-size containers per app, none of them 0."""
+    """One node to rent, with the number of minimum-size containers per app; no number is 0."""
 
     instance_class: str
     containers: Mapping[str, int]
@@ -129,11 +129,11 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """An allocation that passed the verifier, what it costs and what nothing can cost less than."""
+    """An allocation that passed the verifier, its cost, and a lower bound of every allocation's cost."""
 
     allocation: Allocation
     cost_per_hour: float
     lower_bound_per_hour: float
-    # Why it stopped and what each step gained, in order: shown by `explain`, asserted by nobody.
+    # What each step gained and why the search stopped, for `explain`; no code depends on it.
     steps: tuple[str, ...] = field(default=())
     deadline_reached: bool = False

@@ -1,6 +1,6 @@
-"""How many more containers of an app fit a node: cores, memory after aggregation, and the hard limits.
+"""Counts the containers of an app that still fit a node: cores, memory after aggregation, hard limits.
 
-Shared by the variants that fill nodes one after another (`paper` and the first fits)."""
+Used by the variants that fill nodes one after another (`paper` and the first fits)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cluster_autoscaler_hook.solver.model import TOLERANCE, App, Container, Inst
 
 __all__ = ["FillingNode"]
 
-# Half of the verifier's: our sums are in floating point.
+# Half of the verifier's tolerance: our sums are in floating point.
 _ROOM = 1 + TOLERANCE / 2
 
 
 @dataclass(slots=True)
 class FillingNode:
-    """A node while it is being filled, with the sums of what it holds."""
+    """A node while it is being filled, with the sums of its contents."""
 
     instance_class: InstanceClass
     counts: dict[str, int] = field(default_factory=dict)
@@ -28,9 +28,9 @@ class FillingNode:
     def fitting(
         self, app: App, container: Container, most: int, instance_class: InstanceClass | None = None
     ) -> int:
-        """The largest number up to `most` of minimum-size containers that can come in addition; with
-        `instance_class`, if the node were of that class. Scanned downwards: memory after aggregation is
-        not monotone, 8 more can fit where 7 do not."""
+        """The number of minimum-size containers that still fit, up to `most`; with `instance_class`, as if
+        the node were of that class. Searched downwards, because memory after aggregation is not monotone: 8
+        more can fit where 7 do not."""
         node_class, aggregation = instance_class or self.instance_class, container.aggregation
         have = self.counts.get(app.name, 0)
         if container.cores > 0:
@@ -64,13 +64,13 @@ class FillingNode:
         self.counts[app.name] = have + count
 
     def fill(self, app: App, container: Container, most: int) -> int:
-        """Add as many as fit, up to `most`; how many that were."""
+        """Add as many containers as fit, up to `most`; return their number."""
         count = self.fitting(app, container, most)
         self.add(app, container, count)
         return count
 
     def on(self, instance_class: InstanceClass) -> FillingNode:
-        """A copy on another class of the family, where containers are the same."""
+        """A copy with another class of the same family, where containers are the same."""
         return replace(self, instance_class=instance_class, counts=dict(self.counts))
 
     def frozen(self) -> Node:

@@ -1,7 +1,7 @@
-"""FCMA problem files: the authors' JSON format, as README.md describes it and examples/ have it.
+"""Reads FCMA problem files: the authors' JSON format, as README.md describes it.
 
-A file is wholly good or refused: an error names the file, the key and the value. A misspelt key, one that is
-there twice, or an app without a workload would silently be another problem.
+A file with an error is refused as a whole. The error names the file, the key and the value. A misspelt or
+repeated key, or an app without a workload, would silently be another problem.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def parse(text: bytes, sfmpl: float | None = None) -> Problem:
 
 
 class _Object(dict[str, Any]):
-    """A JSON object that knows which key it has twice."""
+    """A JSON object that remembers a repeated key."""
 
     twice: str | None = None
 
@@ -155,7 +155,7 @@ def _json(text: bytes) -> Any:
 
 
 def _values(content: Any, where: str) -> Iterator[tuple[str, Any]]:
-    """Every value with the keys that lead to it, as `system.perf.(web, F).cores`."""
+    """Every value with its path, such as `system.perf.(web, F).cores`."""
     yield where, content
     inside: Iterable[tuple[str | int, Any]] = ()
     if isinstance(content, dict):
@@ -195,7 +195,7 @@ def _pair(key: str) -> tuple[str, str]:
 
 
 def _root(families: dict[str, list[str]], family: str) -> str:
-    """The root above a family; the authors' data has one parent each."""
+    """The root of a family; in the authors' data each family has one parent."""
     seen = [family]
     while families[seen[-1]]:
         parents = families[seen[-1]]

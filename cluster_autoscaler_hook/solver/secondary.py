@@ -11,7 +11,7 @@ __all__ = ["containers_on", "fault_tolerance", "isolation", "load_balance", "nod
 
 
 def fault_tolerance(problem: Problem, allocation: Allocation) -> float:
-    """Share of the apps that lose at most their SFMPL of performance with any one node."""
+    """The share of apps that lose at most their SFMPL of performance with any one node."""
     fulfilled = []
     for name, on_nodes in _performance_by_node(problem, allocation).items():
         wish = problem.app_by_name[name].sfmpl
@@ -20,19 +20,19 @@ def fault_tolerance(problem: Problem, allocation: Allocation) -> float:
 
 
 def load_balance(problem: Problem, allocation: Allocation) -> float:
-    """Mean over the apps of 1 / nodes it runs on."""
+    """The mean over the apps of 1 / number of nodes that run the app."""
     shares = [1 / len(on_nodes) for on_nodes in _performance_by_node(problem, allocation).values()]
     return fmean(shares) if shares else 1.0
 
 
 def isolation(problem: Problem, allocation: Allocation) -> float:
-    """Mean over the nodes of 1 / containers on it, aggregated."""
+    """The mean over the nodes of 1 / number of containers after aggregation."""
     shares = [1 / sum(containers_on(problem, node).values()) for node in allocation.nodes if node.containers]
     return fmean(shares) if shares else 1.0
 
 
 def node_recycling(before: Allocation, after: Allocation, problem: Problem) -> float:
-    """Cores of the later nodes that the earlier allocation already had, by class, of all later cores."""
+    """The share of the later allocation's cores that the earlier one already had, by class."""
     had = Counter(node.instance_class for node in before.nodes)
     has = Counter(node.instance_class for node in after.nodes)
     cores = {name: problem.class_by_name[name].cores for name in has}
@@ -42,7 +42,7 @@ def node_recycling(before: Allocation, after: Allocation, problem: Problem) -> f
 
 
 def containers_on(problem: Problem, node: Node) -> dict[tuple[str, int], int]:
-    """(app, level) -> containers that run on the node."""
+    """(app, level) -> number of containers on the node."""
     family = problem.class_by_name[node.instance_class].family
     return {
         (name, level): number

@@ -1,4 +1,4 @@
-"""The one way in: solve(problem) -> Solution. No answer leaves that the verifier has not passed."""
+"""The entry point: solve(problem) -> Solution. Every answer is checked by the verifier."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def solve(
 ) -> Solution:
     """The cheapest allocation found until the deadline, and a lower bound of every allocation's cost.
 
-    The same problem gives the same answer unless the deadline binds; the solution says whether it did.
+    The same problem gives the same answer unless the deadline was reached; the solution says whether it was.
     """
     solution = _SOLVERS[variant](problem, Deadline.after(deadline_s))
     verify(problem, solution.allocation)

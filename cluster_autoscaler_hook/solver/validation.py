@@ -1,4 +1,4 @@
-"""Is this a problem, and has it an answer? Every refusal names the field, the value and the reason."""
+"""Checks that a problem is well formed and has an answer. Errors name the field, the value and the reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cluster_autoscaler_hook.solver.model import (
 
 __all__ = ["MAX_CONTAINERS", "fits", "validate"]
 
-# 10^9 requests of an app whose container serves one is a mistake in a unit, not a cluster.
+# More containers than this are a mistake in a unit.
 MAX_CONTAINERS = 1_000_000
 
 
@@ -45,7 +45,7 @@ def validate(problem: Problem) -> None:
 
 def fits(container: Container, instance_class: InstanceClass) -> bool:
     """Whether one minimum-size container fits an empty node."""
-    room = 1 + TOLERANCE / 2  # as much as the solvers allow
+    room = 1 + TOLERANCE / 2  # the same tolerance as in the solvers
     return (
         container.cores <= instance_class.cores * room
         and container.memory_gib[0] <= instance_class.memory_gib * room

@@ -1,4 +1,4 @@
-"""Names of the solvers, apart from them: the command line offers them without loading HiGHS."""
+"""The names of the solvers, in a module of their own: the command line lists them without loading HiGHS."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Is an allocation an answer? Written against the problem's statement alone, with sums of its own, in
-fractions: every answer passes here before it leaves. Which containers run on a node is taken as part of the
-answer, and checked like the rest of it."""
+"""Checks every answer against the problem's statement, with its own sums in exact fractions. The containers
+that run on a node are part of the answer, and are checked too."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ __all__ = ["VerificationError", "verify", "violations"]
 
 
 class VerificationError(AssertionError):
-    """A solver returned an allocation that breaks the problem: a bug of ours, never used."""
+    """A solver returned an allocation that breaks a constraint. This is a bug; the allocation is not used."""
 
 
 def verify(problem: Problem, allocation: Allocation) -> None:
@@ -22,7 +21,7 @@ def verify(problem: Problem, allocation: Allocation) -> None:
 
 
 def violations(problem: Problem, allocation: Allocation) -> list[str]:
-    """Every constraint the allocation breaks, in words."""
+    """Every constraint that the allocation breaks, in words."""
     found = []
     served = {app.name: Fraction(0) for app in problem.apps}
     for index, node in enumerate(allocation.nodes):

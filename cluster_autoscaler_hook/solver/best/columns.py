@@ -1,9 +1,9 @@
-"""Column generation: the cheapest mix of node patterns, patterns found as they are needed.
+"""Column generation: finds the cheapest mix of node patterns, and creates patterns only when they are needed.
 
     minimise   sum_k p_k x_k   such that   sum_k r_ak x_k >= need_a,  x_k >= 0
 
-over all patterns k (a class and its containers). Only patterns that lower the optimum are ever made:
-with the duals of the rows as worths, such a pattern is a filling worth more than its class costs.
+over all patterns k (a class and its containers). Only patterns that lower the optimum are created: with the
+duals of the rows as worths, these are fillings that are worth more than their class costs.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from cluster_autoscaler_hook.solver.linear_program import LinearProgram
 
 __all__ = ["Mix", "best_mix", "best_whole", "dive"]
 
-# A pattern must promise this much over its price to be worth a column.
+# A pattern gets a column only if it is worth this much more than its price.
 PROMISE = 1e-6
-# What leaving an app out costs at first, over what it should.
+# The first penalty for leaving an app out, relative to its expected cost.
 DEAR = 1.3
-# How exact the exact knapsack is, and how long it may search.
+# Gap and node limit of the exact knapsack.
 KNAPSACK_GAP = 1e-3
 KNAPSACK_NODES = 50
-# It is asked about classes that the quick filling makes worth this much of their price, until so many
-# patterns are found.
+# The knapsack is solved for classes whose quick filling is worth this share of their price, until this
+# many patterns are found.
 NEAR = 0.85
 FOUND = 3
-# A dive takes a pattern that the mix has this much of.
+# A dive takes a pattern whose share in the mix is at least this.
 ROUND_UP = 0.75
-# And goes on with this many patterns, those that cost least more than they are worth.
+# It continues with this many patterns, those with the lowest reduced cost.
 KEPT = 120
 
 
 class Mix:
-    """Patterns in fractional numbers, what performance is worth at them, and what they cost."""
+    """Fractional numbers of patterns, the worth of performance (duals), and the cost."""
 
     def __init__(self, patterns: list[Pattern], amounts: Floats, worth: Floats, cost: float) -> None:
         self.patterns, self.amounts, self.worth, self.cost = patterns, amounts, worth, cost
@@ -50,8 +50,8 @@ def best_mix(
     tables: Tables, need: Floats, pool: Iterable[Pattern], guess: Floats, rounds: int, deadline: Deadline,
     exact: int = 0,
 ) -> Mix | None:  # fmt: skip
-    """None when the deadline comes before the first optimum. `guess` is what performance should be worth.
-    Where the quick filling finds nothing more, the knapsack is asked, `exact` times at most."""
+    """The cheapest mix; None if the deadline passes before the first optimum. `guess`: the expected worths.
+    When the quick filling finds no more patterns, the knapsack is solved, at most `exact` times."""
     master = _Master(tables, need, pool, guess)
     knapsacks: dict[int, Knapsack] = {}
     mix: Mix | None = None
@@ -63,7 +63,7 @@ def best_mix(
         mix = following
         if turn == rounds or deadline.reached():
             return mix
-        # Duals jump between extremes; half the way there is the better guess (Wentges' smoothing).
+        # Duals jump between extremes; a value half-way is the better guess (Wentges' smoothing).
         priced = (priced + mix.worth) / 2
         if master.fill(priced, mix.worth):
             continue
@@ -90,8 +90,8 @@ def best_mix(
 
 
 class _Master:
-    """The program over the patterns made so far. What its mix leaves out is paid for at more than it should
-    cost: were that price far off, so would the first duals be, and the patterns they ask for useless."""
+    """The program over the patterns created so far. Leaving an app out costs a little more than serving it.
+    With a penalty far off, the first duals would be far off too, and lead to useless patterns."""
 
     def __init__(self, tables: Tables, need: Floats, pool: Iterable[Pattern], guess: Floats) -> None:
         self._tables, self._random = tables, np.random.default_rng(1)
@@ -99,7 +99,7 @@ class _Master:
         self.performance = even_performance(tables, need, self.needed)
         self._wanted = np.flatnonzero(need > 0)
         self._row_of = {int(a): row for row, a in enumerate(self._wanted)}
-        # In shares of the need: HiGHS takes what is far below 1 for nothing.
+        # In shares of the need: HiGHS treats values far below 1 as zero.
         self._need = need
         self._program = LinearProgram([1.0] * len(self._wanted), [math.inf] * len(self._wanted))
         self._leaving_out = DEAR * guess[self._wanted] * need[self._wanted]
@@ -130,7 +130,7 @@ class _Master:
         return Mix(list(self.patterns), outcome.values[len(self._wanted) :], worth, outcome.objective)
 
     def fill(self, priced: Floats, worth: Floats) -> bool:
-        """Add the best filling of each class at `priced`, if it promises something at `worth`."""
+        """Add the best filling of each class at worths `priced`, if it gains at worths `worth`."""
         before = len(self.patterns)
         filled = self._filled(priced)
         worths = (worth[:, None] * self.performance).T[self._tables.class_family]
@@ -140,14 +140,14 @@ class _Master:
         return len(self.patterns) > before
 
     def leaves_out_dearer(self) -> bool:
-        """Make dearer what the last mix left out; whether it left anything out."""
+        """Raise the penalty of apps that the last mix left out; return whether there were any."""
         self._leaving_out[self._left_out] *= 2
         prices = [self._tables.price[pattern.class_index] for pattern in self.patterns]
         self._program.set_costs(np.array([*self._leaving_out, *prices]))
         return bool(self._left_out.any())
 
     def near_worth(self, worth: Floats) -> list[int]:
-        """Classes that the quick filling comes near with, best first."""
+        """Classes whose quick filling is nearly worth their price, best first."""
         gain = self._filled(worth).worth / self._tables.price
         return [int(i) for i in np.argsort(-gain, kind="stable") if gain[i] > NEAR]
 
@@ -165,8 +165,8 @@ def dive(
     tables: Tables, need: Floats, mix: Mix, guess: Floats, rounds: int, deadline: Deadline,
     dear: float = np.inf,
 ) -> list[Pattern] | None:  # fmt: skip
-    """Whole nodes from a fractional mix: take what it has whole, or nearly, or most of, and mix again for
-    what is still needed, greedily once the deadline is there. None when that would cost `dear` or more."""
+    """Turn a fractional mix into whole nodes: take the patterns that it has whole, nearly whole, or most of,
+    and mix again for the rest; greedily after the deadline. None if the result would cost `dear` or more."""
     need, chosen = need.copy(), list[Pattern]()
     while True:
         if tables.cost(chosen) + mix.cost > dear:
@@ -180,7 +180,7 @@ def dive(
             return chosen
         guess = np.maximum(mix.worth, guess / 2)  # a dual can be 0
         following = None
-        if len(chosen) > before:  # what is left of a pattern can need more memory than the whole
+        if len(chosen) > before:  # part of a pattern can need more memory than all of it
             kept = _clip(tables, _cheapest_for_their_worth(tables, mix, need), need)
             following = best_mix(tables, need, kept, guess, rounds, deadline)
         if following is None:
@@ -190,7 +190,7 @@ def dive(
 
 
 def _nearly_whole(mix: Mix) -> list[int]:
-    """Patterns the mix has whole; else those it has nearly whole; else the one it has most of."""
+    """The patterns that the mix has whole; else those nearly whole; else the one with the largest number."""
     for enough in (1 - 1e-6, ROUND_UP):
         found = np.flatnonzero(mix.amounts >= enough)
         if len(found):
@@ -199,7 +199,7 @@ def _nearly_whole(mix: Mix) -> list[int]:
 
 
 def _as_needed(tables: Tables, pattern: Pattern, times: int, need: Floats) -> list[Pattern]:
-    """The pattern as often as it is needed whole, at most `times`; else once, what is needed of it."""
+    """The pattern as often as all of it is needed, at most `times`; else once, reduced to the need."""
     needed = tables.needed(need)[:, tables.class_family[pattern.class_index]]
     often = min([times, *(int(needed[a]) // n for a, n in pattern.counts)])
     if often:
@@ -217,7 +217,7 @@ def _cheapest_for_their_worth(tables: Tables, mix: Mix, need: Floats) -> list[Pa
 def best_whole(
     tables: Tables, pool: Iterable[Pattern], known: list[Pattern], seconds: float, nodes: int
 ) -> list[Pattern] | None:
-    """The cheapest whole numbers of the pool's patterns, as far as a limited search from known ones goes."""
+    """The cheapest whole numbers of the pool's patterns, by a limited search from a known solution."""
     patterns = list(pool)
     program = LinearProgram(list(tables.workload), [math.inf] * len(tables.apps))
     for pattern in patterns:
@@ -234,7 +234,7 @@ def best_whole(
 
 
 def _clip(tables: Tables, pool: list[Pattern], need: Floats) -> list[Pattern]:
-    """The pool without containers that are no longer needed, unless they save memory."""
+    """The pool without containers that are no longer needed, except those that save memory."""
     needed = tables.needed(need)
     clipped: dict[Pattern, None] = {}
     for pattern in pool:

@@ -1,8 +1,8 @@
-"""Which containers to put on one node: a knapsack in cores and memory, for all classes at once.
+"""Fills one node of every class at once: a knapsack in cores and memory.
 
-Bundles (containers of one aggregation level) are taken greedily by worth per resource, where a
-resource is a mix of cores and memory. No mix is right for all classes, so each class is filled once per
-mix and keeps the best. All (class, mix) rows take their next bundle in the same numpy step.
+Bundles (containers of one aggregation level) are taken greedily by worth per resource. A resource is a mix of
+cores and memory. No mix suits all classes, so each class is filled once per mix and keeps the best filling.
+All (class, mix) rows take their next bundle in the same numpy step.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from cluster_autoscaler_hook.solver.best.tables import Bundles, Floats, Ints, Pa
 
 __all__ = ["Filled", "even_performance", "fill_classes", "fill_room"]
 
-# Share of cores in the resource a bundle is judged by; the rest is memory, scaled to the class's ratio.
+# The share of cores in the resource; the rest is memory, scaled to the class's ratio.
 MIXES: Floats = np.array([1.0, 0.7, 0.5, 0.3, 0.0])
-# How many of the best classes are filled again in how many random orders, and how far from the order by
-# worth these are.
+# How many of the best classes are filled again, in how many random orders, and how much these deviate from
+# the order by worth.
 CLOSER_CLASSES = 16
 CLOSER_MIXES = 16
 NOISE = 0.2
 HOPELESS, MANY = 0.7, 200
-# Bundles a row is offered between looks at which rows have room.
+# Bundles offered to a row before rows without room are removed.
 STEPS = 8
-# How many counts of an app a node with room is asked about, above what is needed and below.
+# How many counts of an app are tried for a node with room, above the need and below it.
 TRIED = 16
 
 
 @dataclass(frozen=True)
 class Filled:
-    """The best filling of each class: how much it is worth, and the containers per app. There can be more of
-    them than needed, where that saves memory; those are worth nothing."""
+    """The best filling of each class: its worth, and the containers per app. There can be more containers
+    than needed where that saves memory; the surplus is worth nothing."""
 
     tables: Tables
     limit: Ints  # per (app, family)
@@ -47,13 +47,13 @@ class Filled:
         return self.tables.pattern(class_index, counts, self.limit)
 
     def useful(self) -> Ints:
-        """The containers per class and app without those above the need."""
+        """The containers per class and app, without the surplus."""
         return np.minimum(self.counts, self.limit.T[self.tables.class_family])
 
 
 def even_performance(tables: Tables, need: Floats, needed: Ints) -> Floats:
-    """Performance of one container per (app, family) that counts. The last container of an app serves less
-    than it could; spread over all of them, a family whose containers divide the need well wins."""
+    """The effective performance of one container per (app, family). The last container of an app serves less
+    than it could; this loss is spread over all, so a family whose containers divide the need well wins."""
     return np.minimum(tables.performance, need[:, None] / np.maximum(needed, 1))
 
 
@@ -64,7 +64,7 @@ def fill_classes(
     limit = np.minimum(needed, tables.per_node)
     empty = np.zeros((len(tables.classes), len(tables.apps)), np.int64)
     best = Filled(tables, limit, np.zeros(len(tables.classes)), empty)
-    # Families where an app is worth far less for its room than elsewhere are left to others.
+    # Skip families where an app is worth far less for its room than elsewhere.
     gain = worths / tables.least_cost
     hopeless = HOPELESS if len(tables.bundles.app) > MANY else 0.0
     welcome = (worths > 0) & (gain >= hopeless * gain.max(axis=1, keepdims=True))
@@ -73,7 +73,7 @@ def fill_classes(
     if not len(offer.served) or not len(members):
         return best
     _keep_best(best, *_fill(tables, offer, worths, members, MIXES, None))
-    # The classes that look best are looked at more closely, in orders that are a little off.
+    # Fill the best classes again, in slightly different orders.
     closer = members[np.argsort(-best.worth[members] / tables.price[members], kind="stable")[:CLOSER_CLASSES]]
     mixes = random.random(CLOSER_MIXES)
     _keep_best(best, *_fill(tables, offer, worths, np.sort(closer), mixes, random))
@@ -82,8 +82,8 @@ def fill_classes(
 
 @dataclass(frozen=True)
 class _Offer:
-    """Bundles that a node may take, larger levels first: how many needed containers one serves for, and how
-    often it may be taken. A bundle of surplus serves for fewer than it has, once."""
+    """The bundles that a node may take, larger levels first: how many needed containers each counts for, and
+    how often it may be taken. A bundle with surplus counts for fewer than it has, and is taken once."""
 
     limit: Ints
     bundles: Bundles
@@ -128,7 +128,7 @@ def _fill(
     tables: Tables, offer: _Offer, worths: Floats, members: Ints,
     mixes: Floats, random: np.random.Generator | None,
 ) -> tuple[Ints, Ints, Floats]:  # fmt: skip
-    """Every member with every mix: its class, its containers per app, what they are worth."""
+    """Fill every member with every mix: its class, its containers per app, their worth."""
     orders, classes = _orders(tables, offer, worths, members, mixes, random)
     counts, worth = _take_in_order(tables, orders, classes, worths, offer)
     return classes, counts, worth
@@ -138,7 +138,7 @@ def _orders(
     tables: Tables, offer: _Offer, worths: Floats, members: Ints,
     mixes: Floats, random: np.random.Generator | None,
 ) -> tuple[Ints, Ints]:  # fmt: skip
-    """In which order each row takes bundles: by worth per resource. Returns the orders (rows of bundle
+    """The order in which each row takes bundles: by worth per resource. Return the orders (rows of bundle
     indices, -1 at the end) and the class of each row."""
     bundles = offer.bundles
     rows, classes = [], []
@@ -155,7 +155,7 @@ def _orders(
         ratios, ratio_of = np.unique(np.round(ratio, 6), return_inverse=True)
         memory = bundles.memory[index] / ratios[:, None]
         judged = mixes[:, None] * bundles.cores[index] + (1 - mixes)[:, None] * memory[:, None, :]
-        # The sort is stable and bundles come larger level first: of two equally good the larger is taken.
+        # The sort is stable and larger levels come first: of two equal bundles the larger is taken.
         order = np.argsort(-worth / np.maximum(judged, 1e-12), axis=2, kind="stable")
         padded = np.full((len(ratios), len(mixes), width), -1, dtype=np.int64)
         padded[:, :, : len(index)] = index[order]
@@ -174,9 +174,9 @@ def _take_in_order(
     full = offer.limit.T[family].astype(float)
     left = full.ravel().copy()
     surplus = np.zeros(len(left)) if np.isfinite(offer.times).any() else None
-    rows = np.arange(len(members))  # those that still have room
+    rows = np.arange(len(members))  # rows that still have room
     cores, memory, slots = (tables.room[members, column].copy() for column in range(3))
-    # At the end stands what bundle -1 is: nothing, of which none fits.
+    # The last entry is bundle -1: nothing, which never fits.
     item_cores, item_memory, serves, times, over, app = (
         np.append(column, last)
         for column, last in zip(
@@ -214,9 +214,9 @@ def _take_in_order(
 def fill_room(
     tables: Tables, class_index: int, counts: dict[int, int], worths: Floats, needed: Ints
 ) -> dict[int, int]:
-    """More containers for a node that has some, as `needed` (per app and family) allows; the additions.
+    """Add containers to a node that has some, up to `needed` (per app and family); return the additions.
 
-    What an app has and gets is aggregated together, so each step asks for the memory of the whole."""
+    Old and new containers of an app are aggregated together, so each step computes the memory of all."""
     family = int(tables.class_family[class_index])
     content, added = dict(counts), dict[int, int]()
     cores, memory, running = tables.used(family, content)
@@ -247,7 +247,7 @@ def fill_room(
 
 
 def _counts(needed: int, limit: int, level: int) -> Iterator[int]:
-    """How many to try, best first: what is needed, a few more, which can take less memory, then fewer."""
+    """The counts to try, best first: the need, a few more (which can take less memory), then fewer."""
     yield from range(needed, min(limit, needed + min(level, TRIED) - 1) + 1)
     fewer = min(needed - 1, limit)
     yield from range(fewer, max(fewer - TRIED, 0), -1)

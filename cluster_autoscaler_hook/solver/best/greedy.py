@@ -1,4 +1,4 @@
-"""Rent nodes one kind at a time: each time the class whose best filling is worth most for its price."""
+"""Rents nodes greedily: each time the class whose best filling is worth most for its price."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["Rounds", "cover", "still_needed"]
 
 @dataclass(slots=True)
 class Rounds:
-    """How many more rounds are taken even after the deadline: an answer is worth them."""
+    """The number of rounds that are made even after the deadline, to get an answer at all."""
 
     left: int = 0
 
 
 def still_needed(tables: Tables, need: Floats) -> Floats:
-    """Without what is met but for rounding."""
+    """The need without amounts that are only rounding errors."""
     return np.where(need > tables.workload * TOLERANCE / 2, need, 0.0)
 
 
@@ -31,10 +31,10 @@ def cover(
     tables: Tables, worth: Floats, need: Floats, random: np.random.Generator, deadline: Deadline,
     dear: float = np.inf, rounds: Rounds | None = None,
 ) -> list[Pattern] | None:  # fmt: skip
-    """Nodes that meet `need`; None when they would cost `dear` or more.
+    """Nodes that meet `need`; None if they would cost `dear` or more.
 
-    In each round one node that meets all that is left is looked at too: filling node after node well leaves
-    a poor last one. After the deadline, and after `rounds`, the rest is packed."""
+    Each round also tries one node that meets all of the rest: filling node after node well leaves a poor last
+    one. After the deadline and `rounds`, the rest is packed."""
     need = still_needed(tables, need)
     patterns: list[Pattern] = []
     cost = 0.0
@@ -58,7 +58,7 @@ def cover(
             return ended
         pattern = filled.pattern(chosen)
         family = tables.class_family[chosen]
-        # As often as every app in it still needs it whole.
+        # As often as every app needs all of its containers in it.
         times = max(1, min(int(needed[a, family]) // count for a, count in pattern.counts))
         patterns += [pattern] * times
         cost += times * float(tables.price[chosen])
@@ -71,7 +71,7 @@ def cover(
 
 
 def _last(tables: Tables, filled: Filled, need: Floats) -> Pattern | None:
-    """The cheapest of the filled nodes that meet all of `need`."""
+    """The cheapest filled node that meets all of `need`."""
     served = filled.counts * tables.performance.T[tables.class_family]
     enough = (still_needed(tables, need - served) == 0).all(axis=1)
     if not enough.any():

@@ -1,4 +1,4 @@
-"""Fewer, larger nodes at the same price (the paper's phase 2), and apps spread over nodes (SFMPL)."""
+"""Joins nodes into fewer, larger ones at the same price (the paper's phase 2), and spreads apps (SFMPL)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from cluster_autoscaler_hook.solver.best.tables import Pattern, Tables
 __all__ = ["join", "spread"]
 
 
-# How often a join asks whether a node would hold one more of the nodes to be joined.
+# How often a join checks whether one more node fits.
 TRIES = 20_000
 
 
 def join(tables: Tables, patterns: list[Pattern]) -> list[Pattern]:
-    """Replace several nodes of a family by one that holds all they hold and costs no more, unless an app
-    with a wish would then lose more with one node than it wishes."""
+    """Replace several nodes of a family by one that holds all their containers and costs no more, unless that
+    would break an app's SFMPL."""
     alike: dict[tuple[int, int], Counter[Pattern]] = defaultdict(Counter)
     for pattern in patterns:
         alike[_kind(tables, pattern.class_index)][pattern] += 1
@@ -34,14 +34,15 @@ def join(tables: Tables, patterns: list[Pattern]) -> list[Pattern]:
 
 
 def _kind(tables: Tables, class_index: int) -> tuple[int, int]:
-    """Family, and about how much memory a core has: what a node keeps for itself shifts it by its size."""
+    """The family and the approximate memory per core: reservations on a node shift the ratio with its
+    size."""
     cores, memory, _ = tables.capacity[class_index]
     return int(tables.class_family[class_index]), round(math.log2(float(memory / cores)))
 
 
 def _join_into(tables: Tables, nodes: Counter[Pattern], target: int, tries: Iterator[int]) -> None:
-    """As many nodes of the target class as smaller ones add up to, largest first. A node that finds no others
-    to be joined with stays, and the rest go on."""
+    """Join smaller nodes, largest first, into as many nodes of the target class as they fill. A node that
+    cannot be joined stays as it is."""
     cores = tables.capacity[:, 0]
     smaller = [pattern for pattern in nodes if cores[pattern.class_index] < cores[target]]
     smaller.sort(key=lambda pattern: -cores[pattern.class_index])
@@ -60,7 +61,7 @@ def _join_into(tables: Tables, nodes: Counter[Pattern], target: int, tries: Iter
 def _parts(
     tables: Tables, nodes: Counter[Pattern], candidates: list[Pattern], target: int, tries: Iterator[int]
 ) -> tuple[Counter[Pattern], Pattern]:
-    """The first candidate, what one node of the target class holds beside it, and that node."""
+    """The first candidate, the others that fit one target node with it, and that node."""
     parts: Counter[Pattern] = Counter()
     counts: dict[int, int] = {}
     whole = Pattern(target, ())
@@ -92,7 +93,7 @@ def _breaks_wish(tables: Tables, pattern: Pattern) -> bool:
 
 
 def spread(tables: Tables, patterns: list[Pattern]) -> list[Pattern]:
-    """Move containers of an app that too much depends on one node for to nodes of the family with room."""
+    """Move containers of apps that break their SFMPL to other nodes of the family with room."""
     contents = [dict(p.counts) for p in patterns]
     holders: list[list[int]] = [[] for _ in tables.families]
     for index, p in enumerate(patterns):
@@ -122,11 +123,12 @@ def _move(
     tables: Tables, patterns: list[Pattern], contents: list[dict[int, int]],
     app: int, source: int, target: int, most: int,
 ) -> bool:  # fmt: skip
-    """Move containers while the source has too many and the target takes more; whether it still has."""
+    """Move containers while the source has too many and the target has room; return whether it still has too
+    many."""
     while contents[source][app] > most > contents[target].get(app, 0):
         more = {**contents[target], app: contents[target].get(app, 0) + 1}
         rest = {**contents[source], app: contents[source][app] - 1}
-        # 7 can need more memory than 8, so both are asked.
+        # 7 can need more memory than 8, so try both.
         if not tables.holds(patterns[target].class_index, more):
             break
         if not tables.holds(patterns[source].class_index, rest):

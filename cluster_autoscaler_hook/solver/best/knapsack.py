@@ -1,6 +1,6 @@
-"""The best filling of one node exactly: an integer program in cores, memory and containers.
+"""Finds the best filling of one node exactly: an integer program in cores, memory and containers.
 
-Slower than `filling` by a hundred times, so it is asked only where that finds nothing more.
+It is a hundred times slower than `filling`, so it is used only when that finds nothing more.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Knapsack"]
 
 
 class Knapsack:
-    """One class's knapsack; only the worths change between solves."""
+    """The knapsack of one class; only the worths change between solves."""
 
     def __init__(self, tables: Tables, class_index: int, needed: Ints) -> None:
         self._tables, self._class_index = tables, class_index
@@ -24,7 +24,7 @@ class Knapsack:
         bundles, room = tables.bundles, tables.room[class_index]
         self._limit = np.minimum(needed, tables.per_node)
         limit = {int(a): int(self._limit[a, family]) for a in np.flatnonzero(self._limit[:, family])}
-        # Apps that more containers than needed can save memory for.
+        # Apps that can save memory with more containers than needed.
         generous = {a for a in limit if tables.surplus(a, family, limit[a])}
         inside = (bundles.family == family) & (bundles.cores <= room[0]) & (bundles.memory <= room[1])
         inside &= np.isin(bundles.app, list(generous)) | (bundles.level <= self._limit[bundles.app, family])
@@ -46,14 +46,14 @@ class Knapsack:
             if int(a) in generous:
                 rows, values = [*rows, served_row[int(a)]], [*values, -float(level)]
             self._program.add(0.0, rows, values, integer=True)
-        # What they are worth something for: no more than there are, no more than are needed.
+        # The containers that count: no more than there are, and no more than are needed.
         self._served = np.array(list(served_row), dtype=np.int64)
         for a, row in served_row.items():
             self._program.add(0.0, [row], [1.0], upper=float(limit[a]))
 
     def solve(self, worths: Floats, seconds: float, gap: float, nodes: int) -> tuple[Pattern | None, float]:
-        """The best pattern found, and what no pattern of the class is worth more than; `worths` are of one
-        container per (app, family)."""
+        """The best pattern found, and an upper bound of the worth of every pattern of the class. `worths`: of
+        one container per (app, family)."""
         if not len(self._app):
             return None, 0.0
         worth = worths[:, self._family]

@@ -1,4 +1,4 @@
-"""Large-neighbourhood search: give a few nodes back, and rent again for what they served, cheaper."""
+"""Large-neighbourhood search: gives a few nodes back, and rents again for their containers, cheaper."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cluster_autoscaler_hook.solver.deadline import Deadline
 
 __all__ = ["improve"]
 
-# How many nodes are given back (from, below). Greedily rented again they take a tenth of the time that
-# columns take; columns gain where there is much to arrange anew.
+# How many nodes are given back (from, below). Renting again greedily takes a tenth of the time of columns;
+# columns gain more where there is much to rearrange.
 GREEDY_NODES, COLUMNS_NODES = (2, 9), (5, 11)
 COLUMN_ROUNDS, DIVE_ROUNDS = 10, 3
 
@@ -21,7 +21,8 @@ COLUMN_ROUNDS, DIVE_ROUNDS = 10, 3
 def improve(
     tables: Tables, patterns: list[Pattern], worth: Floats, bound: float, rounds: int, deadline: Deadline
 ) -> list[Pattern]:
-    """A solution that costs no more. The same one for the same input unless the deadline binds."""
+    """A solution that costs no more. The same input gives the same solution unless the deadline is
+    reached."""
     random = np.random.default_rng(1)
     current = list(patterns)
     gain = _gain(tables, current, worth)
@@ -40,7 +41,7 @@ def improve(
 
 
 def _gain(tables: Tables, patterns: list[Pattern], worth: Floats) -> Floats:
-    """Worth of each node's contents for its price."""
+    """The worth of each node's contents relative to its price."""
     return np.array(
         [
             sum(worth[a] * n * tables.performance[a, tables.class_family[p.class_index]] for a, n in p.counts)
@@ -70,8 +71,8 @@ def _rent_again(
     tables: Tables, patterns: list[Pattern], given_back: set[int], worth: Floats, random: np.random.Generator,
     deadline: Deadline, *, by_columns: bool,
 ) -> list[Pattern] | None:  # fmt: skip
-    """By columns or greedily. None when nothing cheaper (or, greedily, as cheap
-    with other contents) was found."""
+    """Rent by columns or greedily. None if nothing cheaper was found; greedily also if nothing as cheap with
+    other contents."""
     kept = [p for index, p in enumerate(patterns) if index not in given_back]
     before = [patterns[index] for index in sorted(given_back)]
     budget = tables.cost(before)
@@ -107,6 +108,6 @@ def _rent_again(
 
 
 def _smallest(tables: Tables, needed: Ints) -> Floats:
-    """Cores of the smallest container still needed, per family; infinite when none is."""
+    """The cores of the smallest container still needed, per family; infinite if none is needed."""
     smallest: Floats = np.where(needed > 0, tables.cores, np.inf).min(axis=0)
     return smallest

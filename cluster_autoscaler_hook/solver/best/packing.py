@@ -1,7 +1,7 @@
-"""An answer at once: one class a family, apps one after another onto its nodes, then smaller nodes.
+"""Packs an answer at once: one class a family, app after app onto its nodes, then smaller nodes.
 
-It costs more than the greedy and takes a tenth of a second for 500 apps: it serves what is left when the
-deadline comes.
+The result costs more than the greedy one, but takes a tenth of a second for 500 apps. It is used for what is
+left at the deadline.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cluster_autoscaler_hook.solver.node_filling import FillingNode
 
 __all__ = ["pack"]
 
-# How many of the latest nodes an app is offered before a new one is rented.
+# How many of the latest nodes are tried for an app before a new one is rented.
 OPEN_NODES = 8
 
 
@@ -45,7 +45,7 @@ def _packed(tables: Tables, family: int, apps: dict[int, int]) -> list[FillingNo
         while left:
             node = FillingNode(tables.classes[usual])
             count = node.fill(app, container, left)
-            if not count:  # too large for that class
+            if not count:  # the container is too large for that class
                 node = FillingNode(tables.classes[_class_for(tables, own, a, left)])
                 count = node.fill(app, container, left)
             filled += [node.on(node.instance_class) for _ in range(left // count)]
@@ -54,7 +54,7 @@ def _packed(tables: Tables, family: int, apps: dict[int, int]) -> list[FillingNo
 
 
 def _class_for(tables: Tables, classes: Iterable[int], app: int, count: int) -> int:
-    """The class that takes containers of one app at the lowest price each."""
+    """The class with the lowest price for each container of one app."""
 
     def price_each(i: int) -> float:
         container = tables.containers[app, int(tables.class_family[i])]

@@ -1,14 +1,14 @@
-"""A relaxation that knows memory: resources pooled per family, as if nodes could be cut anywhere.
+"""A relaxation with memory: resources are pooled per family, as if nodes could be divided anywhere.
 
     minimise    sum_i p_i X_i
     such that   sum_fl l r_af Y_afl >= w_a                      for every app           (2)
                 sum_al l c_af Y_afl <= sum_{i in f} c_i X_i     for every family        (3)
                 sum_al m_afl Y_afl  <= sum_{i in f} m_i X_i     for every family
 
-The paper's phase 1 has (2) and (3), no memory. m_afl is the memory of one container of level l, pooled on one
-node: nothing needs less, so the optimum is a lower bound of every allocation's cost.
-As a linear program it is solved in milliseconds, and its duals say what an app's performance is worth,
-which the search for node patterns needs; with whole containers and nodes its bound is tighter.
+The paper's phase 1 has (2) and (3), without memory. m_afl is the least memory of one container of level l, so
+the optimum is a lower bound of every allocation's cost. As a linear program it is solved in milliseconds. Its
+duals are the worth of an app's performance, which the search for node patterns needs. With whole containers
+and nodes the bound is tighter.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ __all__ = ["lower_bound", "worth_and_bound"]
 
 
 def worth_and_bound(tables: Tables, seconds: float) -> tuple[Floats, float]:
-    """What one unit of each app's performance is worth, and a lower bound of the cost.
+    """The worth of one unit of each app's performance, and a lower bound of the cost.
 
-    The worth is as if the containers an app needs shared its workload evenly: an app that needs 1.2
+    The worth assumes that the containers of an app share its workload evenly: an app that needs 1.2
     containers pays for two."""
     needed = np.maximum(tables.needed(tables.workload), 1)
     app, family = np.nonzero(tables.runs)
     even = 1 / needed[app, family]
     cores, memory = tables.cores[app, family], tables.memory_per_container[app, family]
     duals = _program(tables, app, family, even, cores, memory, whole=False).solve(seconds).duals
-    # Without duals: what an app's performance costs on the node that suits it best.
+    # Without duals: the cost of an app's performance on the node that suits it best.
     alone = (tables.least_cost / tables.performance).min(axis=1)
-    # A dual can be 0; a worth may not, or nobody would serve the app.
+    # A dual can be 0, but a worth may not: nothing would serve the app.
     worth = alone if duals is None else np.maximum(duals[: len(alone)], 1e-3 * alone)
     return worth, lower_bound(tables, seconds)
 
 
 def lower_bound(tables: Tables, seconds: float, nodes: int | None = None) -> float:
-    """Of every allocation's cost; with whole containers and nodes, after so many nodes of a search, tighter.
-    All aggregation levels are in it, also above what the workload needs: 8 can need less memory than 7. None
-    serves more than the workload."""
+    """A lower bound of every allocation's cost; tighter with whole containers and nodes, within a limited
+    search. It has all aggregation levels, also above the need: 8 can need less memory than 7. No app is
+    served more than its workload."""
     b = tables.bundles
     served = np.minimum(b.level * tables.performance[b.app, b.family], 1.0)
     program = _program(tables, b.app, b.family, served, b.cores, b.memory, whole=nodes is not None)

@@ -1,7 +1,7 @@
-"""FCMA's question answered with node patterns: a greedy start, column generation, local search.
+"""Solves FCMA's problem with node patterns: a greedy start, column generation, local search.
 
-Each step only ever replaces the best allocation by a cheaper one, and each has its own limit of work,
-so that the same problem gives the same answer; the deadline is looked at between pieces of work.
+A step replaces the best allocation only by a cheaper one. Each step has its own limit of work, so that the
+same problem gives the same answer. The deadline is checked between pieces of work.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from cluster_autoscaler_hook.solver.paper import paper
 
 __all__ = ["solve"]
 
-# The two linear programs that come first take a tenth of a second for 500 apps.
+# The first two linear programs take a tenth of a second for 500 apps.
 RELAXATION_S = 5.0
-# What the first answer takes, in bundles offered to rows of a filling, about 30 ns each; a round of it takes
-# as long as so many; and how often the greedy starts again, with how much noise on the worths.
+# The work for the first answer, in bundles offered to rows of a filling (about 30 ns each); the overhead of a
+# round in the same unit; and how often the greedy starts again, with how much noise on the worths.
 FIRST_WORK, ROUND_WORK = 5_000_000, 30_000
 STARTS, NOISES = 12, (0.1, 0.3, 0.6)
-# On so few nodes whole nodes matter most, which the paper's first phase knows best. It takes up to a third of
-# a second there; where it takes longer it is ended.
+# With so few nodes whole nodes matter most, which the paper's first phase handles best. It takes up to a
+# third of a second there, and is stopped after that.
 FEW_NODES, PHASES_S = 15, 1.0
-# Limits of work, so that a solve ends by itself: in a second or two for most problems.
+# Limits of work, so that most solves end by themselves within two seconds.
 COLUMN_ROUNDS, EXACT_ROUNDS = (40, 0), (80, 300)  # and knapsacks
 DIVE_ROUNDS = 3
 SEARCH_ROUNDS, SEARCH_ROUNDS_PER_NODE = 300, 40
 BOUND_NODES = 100
 WHOLE_NODES = 100
-# With more apps the integer programs take more time than they are worth.
+# With more apps the integer programs take more time than they gain.
 FEW_APPS = 30
-# What a step may take of the time that is left.
+# The share of the remaining time that a step may take.
 BOUND_SHARE, COLUMNS_SHARE, DIVE_SHARE, WHOLE_SHARE = 0.1, 0.5, 0.5, 0.3
 
 
@@ -57,7 +57,7 @@ def solve(problem: Problem, deadline: Deadline) -> Solution:
         seconds = deadline.part(BOUND_SHARE).left_s()
         search.bound = max(search.bound, lower_bound(tables, seconds, BOUND_NODES))
     if search.goes_on():
-        # Every class at its fullest: what a problem of one or two apps is made of.
+        # Every class filled as far as possible: problems of one or two apps consist of these.
         needed = tables.needed(tables.workload)
         filled = fill_classes(tables, worth[:, None] * tables.performance, needed, random)
         search.seen([filled.pattern(int(i)) for i in np.flatnonzero(filled.worth)])
@@ -87,8 +87,8 @@ def solve(problem: Problem, deadline: Deadline) -> Solution:
 def _first_answer(
     search: _Search, tables: Tables, worth: Floats, deadline: Deadline, random: np.random.Generator
 ) -> None:
-    """The cheapest of several: packed, greedy, greedy with worths that are a little off, and the paper's
-    where it is a matter of few nodes. A fixed amount of work is done for it even after the deadline."""
+    """The cheapest of several: packed, greedy, greedy with slightly different worths, and the paper's if
+    there are few nodes. A fixed amount of work is done even after the deadline."""
     rows = len(tables.classes) * len(MIXES) + CLOSER_CLASSES * CLOSER_MIXES
     per_family = len(tables.bundles.app) // len(tables.families)
     rounds = Rounds(max(FIRST_WORK // (rows * per_family + ROUND_WORK), 1))
@@ -107,7 +107,7 @@ def _first_answer(
 
 
 class _Search:
-    """The cheapest solution so far and how it came about."""
+    """The cheapest solution so far, and the steps that led to it."""
 
     def __init__(self, tables: Tables, deadline: Deadline, bound: float) -> None:
         self._tables, self._deadline, self.bound = tables, deadline, bound
@@ -132,7 +132,7 @@ class _Search:
         return self.cost <= self.bound * (1 + 1e-9)
 
     def goes_on(self) -> bool:
-        """Whether there is time, and anything to gain."""
+        """Whether there is time left, and anything to gain."""
         return not self._deadline.reached() and not self.at_bound()
 
     def pool(self) -> list[Pattern]:

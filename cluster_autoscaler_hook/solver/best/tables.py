@@ -1,7 +1,7 @@
-"""The problem as arrays: what the search reads thousands of times.
+"""The problem as arrays, for fast access in the search.
 
-Rows are apps with a workload, columns are root families; a pair that cannot run has `runs` False.
-Classes that another class of their family beats in every way are left out.
+Rows are apps with a workload, columns are root families. `runs` is False for a pair that cannot run. Classes
+that another class of their family dominates are left out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Bundles:
-    """What can be put on a node in one step: a container of some aggregation level, larger levels first."""
+    """The containers that can be put on a node in one step, by aggregation level, larger levels first."""
 
     app: Ints
     family: Ints
@@ -57,7 +57,7 @@ class Bundles:
 
 
 class Tables:
-    """See the module. `capacity` columns: cores, GiB, containers."""
+    """See the module's text. `capacity` columns: cores, GiB, containers."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -65,7 +65,8 @@ class Tables:
         self.families = tuple(dict.fromkeys(c.family for c in problem.classes))
         self.classes = _undominated(problem.classes)
         shape = (len(self.apps), len(self.families))
-        # Performance is in shares of the app's workload: one solver tolerance for tiny and huge ones.
+        # Performance is in shares of the app's workload, so that one solver tolerance suits tiny and huge
+        # ones.
         self.workload: Floats = np.ones(len(self.apps))
         self.runs = np.zeros(shape, dtype=bool)
         self.cores: Floats = np.zeros(shape)
@@ -93,14 +94,14 @@ class Tables:
         self.price: Floats = np.array([c.price_per_hour for c in self.classes])
 
     def needed(self, need: Floats) -> Ints:
-        """Minimum-size containers of each app that would meet `need` in each family alone."""
+        """The number of minimum-size containers of each app that would meet `need` in one family alone."""
         but_for_rounding = np.maximum(need - self.workload * TOLERANCE / 2, 0.0)
         counts = np.minimum(np.ceil(but_for_rounding[:, None] / self.performance), NO_LIMIT).astype(np.int64)
         return np.where(self.runs & (need > 0)[:, None], np.maximum(counts, 1), 0)
 
     def surplus(self, app: int, family: int, limit: int) -> tuple[tuple[int, float, int], ...]:
-        """(level, its memory, containers it serves for): where `limit` containers are needed, one of that
-        level in place of the last of them takes less memory, though it is more than is needed."""
+        """(level, its memory, needed containers it replaces): if `limit` containers are needed, one of that
+        level instead of the last of them takes less memory, although it is more than needed."""
         key = (app, family, limit)
         if key not in self._surplus:
             container = self.containers[app, family]
@@ -115,12 +116,12 @@ class Tables:
 
     @cached_property
     def aggregating(self) -> list[tuple[int, int]]:
-        """(app, family) with more than one level."""
+        """The pairs (app, family) with more than one level."""
         return [pair for pair, container in self.containers.items() if len(container.levels) > 1]
 
     @cached_property
     def memory_per_container(self) -> Floats:
-        """At the best aggregation level; nothing that the workload needs takes less."""
+        """The memory of a container at the best aggregation level, which is the least possible."""
         memory = np.zeros(self.runs.shape)
         needed = self.needed(self.workload)
         for (a, f), container in self.containers.items():
@@ -130,7 +131,7 @@ class Tables:
 
     @cached_property
     def least_cost(self) -> Floats:
-        """Of the room a container takes in each family, were the resource it needs less of free."""
+        """The lowest price of the room that a container takes in each family, counting one resource only."""
         cost = np.full(self.runs.shape, np.inf)
         for i, f in enumerate(self.class_family):
             cores, memory, _ = self.capacity[i]
@@ -153,7 +154,7 @@ class Tables:
         return Bundles(app, family, level, columns[3], columns[4])
 
     def used(self, family: int, counts: dict[int, int]) -> tuple[float, float, int]:
-        """Cores, GiB and containers of a node's contents after aggregation."""
+        """The cores, GiB and containers of a node's contents after aggregation."""
         cores = memory = 0.0
         running = 0
         for a, count in counts.items():
@@ -175,8 +176,8 @@ class Tables:
         )
 
     def pattern(self, class_index: int, counts: dict[int, int], limit: Ints) -> Pattern:
-        """A node that holds `counts`, or most of them, and of no app more than `limit` (per app and family)
-        unless that saves memory."""
+        """A node with `counts`, or most of them; no app has more than `limit` (per app and family) unless
+        that saves memory."""
         family = int(self.class_family[class_index])
         kept = dict(sorted(counts.items()))
         for a, count in kept.items():
@@ -186,7 +187,7 @@ class Tables:
             kept[a] = next(
                 (n for n in enough if needs.memory_of(n) <= memory and needs.running(n) <= running), count
             )
-        # The ways with least memory can be more containers than a class takes.
+        # The aggregation with least memory can have more containers than a class allows.
         while not self.holds(class_index, kept):
             most = max(kept, key=lambda a: self.containers[a, family].aggregation.running(kept[a]))
             kept[most] -= 1
@@ -194,12 +195,12 @@ class Tables:
         return Pattern(class_index, tuple(kept.items()))
 
     def on_the_cheapest(self, family: int, counts: dict[int, int]) -> Pattern:
-        """A node of the cheapest class of the family that holds `counts`; some class must."""
+        """A node with the cheapest class of the family that fits `counts`; one must fit."""
         enough = (self.room >= self.used(family, counts)).all(axis=1) & (self.class_family == family)
         return Pattern(int(np.argmin(np.where(enough, self.price, np.inf))), tuple(sorted(counts.items())))
 
     def patterns(self, nodes: Iterable[Node]) -> list[Pattern]:
-        """Nodes of the problem, each on the cheapest class that holds what it does."""
+        """The nodes as patterns, each with the cheapest class that fits its contents."""
         index = {app.name: a for a, app in enumerate(self.apps)}
         family = {c.name: self.families.index(c.family) for c in self.problem.classes}
         return [
@@ -215,7 +216,7 @@ class Tables:
         return float(self.room[pattern.class_index, 0] - used)
 
     def served(self, patterns: list[Pattern]) -> Floats:
-        """Performance per app of some nodes."""
+        """The performance per app of some nodes."""
         total = np.zeros(len(self.apps))
         for pattern in patterns:
             family = self.class_family[pattern.class_index]
@@ -236,7 +237,7 @@ class Tables:
 
 
 def _undominated(classes: tuple[InstanceClass, ...]) -> tuple[InstanceClass, ...]:
-    """Without the classes that another of the family equals or beats in size, at no higher price."""
+    """The classes without those that another of the family equals or exceeds in size at no higher price."""
 
     def size(c: InstanceClass) -> tuple[float, float, float]:
         return c.cores, c.memory_gib, NO_LIMIT if c.max_containers is None else c.max_containers

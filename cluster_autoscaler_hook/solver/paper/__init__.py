@@ -1,1 +1,1 @@
-"""Variant `paper`: the four phases of FCMA as printed. What goes beyond them says so where it stands."""
+"""Variant `paper`: the four phases of FCMA as printed. Additions are marked in the code."""

@@ -1,5 +1,5 @@
-"""Phase 3: Algorithm 1. Containers go to nodes in up to five attempts: within the fault-tolerance wish,
-then beyond it, then by promoting nodes, at last by adding some."""
+"""Phase 3: Algorithm 1. Places containers on nodes in up to five attempts: within the SFMPL, then beyond it,
+then by promoting nodes, finally by adding nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["PlacedNode", "allocate", "most_by_sfmpl"]
 @dataclass(slots=True)
 class PlacedNode:
     filling: FillingNode
-    # The node as it was when it was promoted last: what the final optimisation goes back to.
+    # The node before its last promotion, to which the final optimisation reverts.
     before_promotion: FillingNode | None = None
 
 
@@ -31,7 +31,7 @@ def allocate(
 
 
 def most_by_sfmpl(app: App, container: Container) -> int:
-    """Eq. 9. At least one, as fewer cannot be placed; all of them if there is no wish."""
+    """Eq. 9. At least one, since fewer cannot be placed; all of them without an SFMPL."""
     if app.sfmpl >= 1:
         return math.ceil(app.workload / container.performance * (1 - TOLERANCE))
     return max(1, math.floor(app.sfmpl * app.workload / container.performance * (1 + TOLERANCE)))
@@ -68,12 +68,12 @@ class _Family:
         return self._nodes
 
     def _on_present_nodes(self, app: App, container: Container, left: int) -> int:
-        """Attempts 1 to 3; what is left."""
+        """Attempts 1 to 3. Return the containers that are left."""
         wish = most_by_sfmpl(app, container)
         if app.max_per_node is not None:
             wish = min(wish, app.max_per_node)
         full, partly = [], []
-        for node in self._nodes:  # 1: as many as the wish allows, which needs least memory
+        for node in self._nodes:  # 1: as many as the SFMPL allows, which needs least memory
             allocatable = node.filling.fitting(app, container, max(wish, left))
             if allocatable >= wish:
                 left -= node.filling.fill(app, container, min(wish, left))
@@ -82,7 +82,7 @@ class _Family:
                 partly.append((allocatable, node))
             if left == 0:
                 return 0
-        # 2: fewer a node. 3: more than the wish allows.
+        # 2: fewer on a node. 3: more than the SFMPL allows.
         partly.sort(key=lambda row: -row[0])
         for node in [node for _, node in partly] + full:
             left -= node.filling.fill(app, container, left)
@@ -91,7 +91,7 @@ class _Family:
         return left
 
     def _by_promotion(self, app: App, container: Container, left: int) -> int:
-        """Attempt 4; what is left."""
+        """Attempt 4. Return the containers that are left."""
         while left:
             promotion = self._cheapest_promotion(app, container, left)
             if promotion is None:
@@ -105,8 +105,8 @@ class _Family:
     def _cheapest_promotion(
         self, app: App, container: Container, left: int
     ) -> tuple[PlacedNode, InstanceClass] | None:
-        """The class of the family, with whatever memory, that takes a node's containers and one more at
-        the lowest rise in cost."""
+        """The class of the family, with any memory, that fits a node's containers and one more at the lowest
+        rise in cost."""
         best, rise = None, math.inf
         seen = set()
         for node in self._nodes:
@@ -124,16 +124,17 @@ class _Family:
         return best
 
     def _by_addition(self, app: App, container: Container, left: int) -> None:
-        """Attempt 5: the class that takes most as often as it fills, then the next."""
+        """Attempt 5: add the class that fits most containers, as often as it is filled, then the next
+        class."""
         capacity: dict[int, InstanceClass] = {}
-        for c in self._classes:  # by price: of classes that take equally many, the cheapest
+        for c in self._classes:  # by price: the cheapest of the classes that fit equally many
             count = FillingNode(c).fitting(app, container, left)
             if count:
                 capacity.setdefault(count, c)
         for count in sorted(capacity, reverse=True):
             for _ in range(left // count):
                 left -= self._add(app, container, count, capacity[count])
-        while left:  # fewer than the smallest of them takes
+        while left:  # fewer than the smallest class fits
             cheapest = min(
                 (c for c in self._classes if FillingNode(c).fitting(app, container, left)),
                 key=lambda c: c.price_per_hour / FillingNode(c).fitting(app, container, left),

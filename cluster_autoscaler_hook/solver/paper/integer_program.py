@@ -1,4 +1,4 @@
-"""An integer program as the paper writes them: costs, upper limits, and sums that are at least something."""
+"""Integer programs as in the paper: costs, upper limits, and sums with a lower limit."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from cluster_autoscaler_hook.solver.linear_program import LinearProgram
 
 __all__ = ["AtLeast", "Outcome", "minimise"]
 
-# HiGHS's own default. With the paper's gap of 2 % it decides which of many answers is found, and so the
-# figures that are recorded for this variant.
+# HiGHS's default. With the paper's gap of 2 % it decides which of many answers is found, and so the recorded
+# figures of this variant.
 _SEED = 0
 
 

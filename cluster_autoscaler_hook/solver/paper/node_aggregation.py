@@ -1,4 +1,4 @@
-"""Phase 2: many small nodes become few large ones of the same cores, memory and price (eqs 5-8)."""
+"""Phase 2: joins small nodes into few large ones with the same cores, memory and price (eqs 5-8)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cluster_autoscaler_hook.solver.paper.integer_program import AtLeast, minimi
 
 __all__ = ["AggregationSet", "aggregate_nodes", "aggregation_sets"]
 
-# Cores that are no multiples of each other can have thousands of sums; the first of these are enough to
-# merge nodes, and phase 3 does not depend on it.
+# Cores that are not multiples of each other can have thousands of sums. The first of them are enough to join
+# nodes, and phase 3 does not depend on it.
 _MAX_SETS_PER_CLASS = 200
 
 
@@ -22,17 +22,17 @@ class AggregationSet:
     """v_j,k: `multipliers[i]` nodes of the i-th class become one node of the `target`-th."""
 
     target: int
-    multipliers: tuple[int, ...]  # of the classes smaller than the target
+    multipliers: tuple[int, ...]  # for the classes smaller than the target
 
     def change(self, i: int) -> int:
-        """Of the number of nodes of the i-th class, applied once: eq. 5."""
+        """The change in the number of nodes of the i-th class when the set is applied once (eq. 5)."""
         if i < self.target:
             return -self.multipliers[i]
         return int(i == self.target)
 
 
 def aggregation_sets(cores: Sequence[float]) -> list[AggregationSet]:
-    """All sums of smaller classes that give a class; `cores` ascend ('Aggregation sets', fig. 6)."""
+    """All sums of smaller classes that equal a class; `cores` ascend ('Aggregation sets', fig. 6)."""
     return [
         AggregationSet(target, multipliers)
         for target in range(1, len(cores))
@@ -41,7 +41,7 @@ def aggregation_sets(cores: Sequence[float]) -> list[AggregationSet]:
 
 
 def aggregate_nodes(problem: Problem, nodes: Mapping[str, int], deadline: Deadline) -> dict[str, int]:
-    """The fewest nodes with the same cores, memory and price; by class, none of them 0."""
+    """The smallest number of nodes with the same cores, memory and price, by class; no number is 0."""
     after: dict[str, int] = {}
     for group in _groups(problem):
         before = [nodes.get(c.name, 0) for c in group]
@@ -52,7 +52,7 @@ def aggregate_nodes(problem: Problem, nodes: Mapping[str, int], deadline: Deadli
 
 
 def _groups(problem: Problem) -> list[list[InstanceClass]]:
-    """Classes of a family with equal memory and price per core, by cores."""
+    """The classes of a family with equal memory and price per core, sorted by cores."""
     groups: dict[tuple[str, float, float], list[InstanceClass]] = {}
     for c in problem.classes:
         key = (c.family, _nine_digits(c.memory_gib / c.cores), _nine_digits(c.price_per_hour / c.cores))
@@ -83,9 +83,9 @@ def _fewest(group: Sequence[InstanceClass], before: list[int], deadline: Deadlin
 
 
 def _sums(smaller: Sequence[float], total: float) -> list[tuple[int, ...]]:
-    """Multipliers v with v * smaller = total, by brute force within their limits."""
+    """All multipliers v with v * smaller = total, by brute force within their limits."""
     limits = [_limit(smaller, i, total) for i in range(len(smaller))]
-    # What the classes up to i can give at most: no branch is followed that cannot reach the total.
+    # The largest sum of the classes up to i: branches that cannot reach the total are pruned.
     reach = [0.0]
     for size, limit in zip(smaller, limits, strict=True):
         reach.append(reach[-1] + size * limit)
@@ -106,8 +106,8 @@ def _sums(smaller: Sequence[float], total: float) -> list[tuple[int, ...]]:
 
 
 def _limit(smaller: Sequence[float], i: int, total: float) -> int:
-    """m - 1 where the next multiple of the class among the participants is m times its size: m nodes of
-    it are one of that first."""
+    """m - 1, if the next larger participant that is a multiple of the class has m times its size: m nodes are
+    joined into that one first."""
     ratios = [size / smaller[i] for size in smaller[i + 1 :]]
     multiples = [round(r) for r in ratios if round(r) > 1 and math.isclose(r, round(r), rel_tol=TOLERANCE)]
     return min(multiples) - 1 if multiples else math.floor(total / smaller[i] * (1 + TOLERANCE))

@@ -1,5 +1,5 @@
-"""FCMA as printed: partial ILP, node aggregation, container allocation. Phase 4, container aggregation,
-is what `Container.aggregation` says of a node's contents."""
+"""FCMA as printed: partial ILP, node aggregation, container allocation. `Container.aggregation` does phase 4,
+container aggregation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["solve"]
 
 
 def solve(problem: Problem, deadline: Deadline) -> Solution:
-    """The ILPs end with the deadline; what they found by then is allocated after it."""
+    """The ILPs stop at the deadline. Their result is allocated after it."""
     partial = solve_partial(problem, deadline)
     bound = max(partial.bound_per_hour, first_fit.lower_bound(problem))
     if not partial.found:
@@ -62,8 +62,8 @@ def _allocated(
 
 
 def _promotions_reverted(problem: Problem, placed: list[PlacedNode], deadline: Deadline) -> list[FillingNode]:
-    """'Node promotion and addition', the final optimisation: without the last promotion of each node, and
-    phases 1-3 once more for what no longer fits."""
+    """'Node promotion and addition', the final optimisation: revert the last promotion of each node, and run
+    phases 1-3 again for the containers that no longer fit."""
     kept = _used(node.before_promotion or node.filling for node in placed)
     served = {app.name: 0.0 for app in problem.apps}
     for node in kept:
@@ -84,7 +84,7 @@ def _left(workload: float, served: float) -> float:
 
 
 def _without_partial(problem: Problem, deadline: Deadline, bound: float) -> Solution:
-    """Not in the paper: an answer even if the deadline ends before the ILP has one."""
+    """Not in the paper: an answer even if the ILP has none at the deadline."""
     solution = first_fit.by_core(problem, deadline)
     return replace(
         solution,
@@ -95,7 +95,7 @@ def _without_partial(problem: Problem, deadline: Deadline, bound: float) -> Solu
 
 
 def _used(nodes: Iterable[FillingNode]) -> list[FillingNode]:
-    """Nodes that hold something: the gap of phase 1 can leave one empty, and nobody rents that."""
+    """The nodes with containers: because of its gap, phase 1 can leave a node empty."""
     return [node for node in nodes if node.counts]
 
 

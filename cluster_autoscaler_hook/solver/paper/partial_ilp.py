@@ -1,5 +1,5 @@
-"""Phase 1: the partial ILP (eqs 1-4). Memory is ignored and the cores of a class are one pool, so its
-optimum is a lower bound of every allocation's cost."""
+"""Phase 1: the partial ILP (eqs 1-4). It ignores memory and pools the cores of a class, so its optimum is a
+lower bound of every allocation's cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cluster_autoscaler_hook.solver.validation import fits
 
 __all__ = ["RELATIVE_GAP", "PartialSolution", "candidate_classes", "solve_partial"]
 
-# 'Experimental setup': the solver stops when it is at most 2 % away from its bound.
+# 'Experimental setup': the solver stops within 2 % of its bound.
 RELATIVE_GAP = 0.02
 
 
@@ -22,16 +22,16 @@ RELATIVE_GAP = 0.02
 class PartialSolution:
     nodes: dict[str, int]  # X_i by class, none of them 0
     containers: dict[tuple[str, str], int]  # Y_0 summed over the classes of a family: (app, family)
-    found: bool  # False: the deadline came before any solution
+    found: bool  # False: no solution was found before the deadline
     bound_per_hour: float
     deadline_reached: bool
 
 
 def candidate_classes(problem: Problem) -> tuple[InstanceClass, ...]:
-    """The classes left by simplifications 1-3: applied for each app, then the union.
+    """The classes that simplifications 1-3 keep: applied to each app, then united.
 
-    The union holds for all apps together: a class that goes for its largest container goes for the rest,
-    because what is smaller than that container also fits the small class.
+    The union is valid for all apps: a class that can be dropped for the largest container can be dropped for
+    the others, since smaller containers also fit the small class.
     """
     slim = _without_extended_memory(problem.classes)
     kept = set()
@@ -49,7 +49,7 @@ def solve_partial(problem: Problem, deadline: Deadline) -> PartialSolution:
     if not apps:
         return PartialSolution({}, {}, True, 0.0, deadline_reached=False)
     pairs = _pairs(problem)
-    # Simplification 4: only the Y whose container fits the class; eq. 4 is then always met.
+    # Simplification 4: only those Y whose container fits the class; eq. 4 then always holds.
     y = [
         (app, c)
         for app in apps
@@ -57,7 +57,9 @@ def solve_partial(problem: Problem, deadline: Deadline) -> PartialSolution:
         if (app.name, c.family) in pairs and _has_cores(c, pairs[app.name, c.family])
     ]
     column = {(app.name, c.name): len(classes) + index for index, (app, c) in enumerate(y)}
-    cheapest = min(c.price_per_hour for c in classes)  # prices as multiples of it: their unit is no matter
+    cheapest = min(
+        c.price_per_hour for c in classes
+    )  # prices are multiples of it, so their unit does not matter
     costs = [c.price_per_hour / cheapest for c in classes] + [0.0] * len(y)
     upper = [math.inf] * len(classes)
     upper += [float(needed(app.workload, pairs[app.name, c.family])) for app, c in y]
@@ -91,15 +93,15 @@ def solve_partial(problem: Problem, deadline: Deadline) -> PartialSolution:
 
 
 def needed(workload: float, container: Container) -> int:
-    """Minimum-size containers that serve a workload."""
+    """The number of minimum-size containers that serve a workload."""
     return math.ceil(workload / container.performance * (1 - TOLERANCE))
 
 
 def _complete(
     apps: Iterable[App], pairs: dict[tuple[str, str], Container], containers: dict[tuple[str, str], int]
 ) -> None:
-    """A MIP solver's constraints hold to its tolerance only (1e-6); ours to 1e-9. A workload that is nothing
-    to it gets the containers that need fewest cores."""
+    """A MIP solver meets constraints within 1e-6, we within 1e-9. A workload that is zero for the solver gets
+    the containers that need fewest cores."""
     for app in apps:
         mine = [pair for pair in containers if pair[0] == app.name]
         served = sum(containers[pair] * pairs[pair].performance for pair in mine)
@@ -114,7 +116,7 @@ def _complete(
 
 
 def _pairs(problem: Problem) -> dict[tuple[str, str], Container]:
-    """The containers that fit some class of their family, memory included: the paper takes it as given."""
+    """The containers that fit a class of their family, memory included; the paper assumes that they do."""
     return {
         (app, family): container
         for (app, family), container in problem.containers.items()
@@ -124,7 +126,7 @@ def _pairs(problem: Problem) -> dict[tuple[str, str], Container]:
 
 
 def _without_extended_memory(classes: tuple[InstanceClass, ...]) -> list[InstanceClass]:
-    """Simplification 1: of classes of a family with equal cores, the cheapest."""
+    """Simplification 1: keep the cheapest of the classes of a family with equal cores."""
     best: dict[tuple[str, float], InstanceClass] = {}
     for c in classes:
         rival = best.get((c.family, c.cores))

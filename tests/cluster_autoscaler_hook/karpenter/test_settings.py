@@ -9,6 +9,7 @@ import yaml
 
 from cluster_autoscaler_hook.catalogue import load as load_catalogue
 from cluster_autoscaler_hook.karpenter.controller import LEASE_NAME
+from cluster_autoscaler_hook.karpenter.labels import GATE, OPT_IN_LABEL, POOL_LABEL
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from surgekit.process.modes import Mode
 from surgekit.process.settings import SettingsError, load
@@ -57,3 +58,17 @@ def test_the_role_names_the_lease_of_the_code() -> None:
     documents = yaml.safe_load_all((MANIFESTS / "rbac.yaml").read_text())
     named = [r["resourceNames"] for d in documents for r in d.get("rules", []) if "resourceNames" in r]
     assert named == [[LEASE_NAME]]
+
+
+def test_the_policies_name_the_gate_label_taint_and_account_of_the_code() -> None:
+    opt_in = (MANIFESTS / "opt-in" / "policy.yaml").read_text()
+    writes = (MANIFESTS / "admissionpolicy.yaml").read_text()
+    bindings = (MANIFESTS / "opt-in" / "bindings.yaml").read_text()
+    assert opt_in.count(f"name == '{GATE}'") == opt_in.count(f"{{name: '{GATE}'}}") == 1
+    assert writes.count(f"g.name == '{GATE}'") == writes.count(f"g.name != '{GATE}'") == 1
+    assert f"key: '{POOL_LABEL}'" in opt_in
+    assert f"'{POOL_LABEL}' in" in writes
+    assert bindings.count(f"{OPT_IN_LABEL}: enforce") == 2
+    account = yaml.safe_load((MANIFESTS / "deployment.yaml").read_text())["spec"]["template"]["spec"]
+    assert f"'system:serviceaccount:surgekit-system:{account['serviceAccountName']}'" in writes
+    assert GATE != OPT_IN_LABEL
