@@ -17,8 +17,8 @@ import numpy as np
 
 from cluster_autoscaler_hook.expander.caller_model import Overhead
 from cluster_autoscaler_hook.expander.model import Kind, Template
+from cluster_autoscaler_hook.expander.stock_scheduler import PodKinds, ScoredNodes, place
 from cluster_autoscaler_hook.solver.deadline import Deadline
-from cluster_model.stock_scheduler import PodKinds, ScoredNodes, place
 
 __all__ = ["new_nodes", "shuffled_order", "spread"]
 

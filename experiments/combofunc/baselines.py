@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cluster_model.stock_scheduler import PodKinds, ScoredNodes, place
+from cluster_autoscaler_hook.expander.stock_scheduler import PodKinds, ScoredNodes, place
 from experiments.combofunc.model import (
     Action,
     Container,

@@ -13,8 +13,8 @@ import pytest
 from cluster_autoscaler_hook.expander.caller_model import Overhead, estimate
 from cluster_autoscaler_hook.expander.model import Demand, Kind, Template
 from cluster_autoscaler_hook.expander.new_nodes import new_nodes, shuffled_order, spread
+from cluster_autoscaler_hook.expander.stock_scheduler import ScoredNodes
 from cluster_autoscaler_hook.solver.deadline import Deadline
-from cluster_model.stock_scheduler import ScoredNodes
 from kwok.lab import SCHEDULER, Lab
 from kwok.pods import pod
 from tests.cluster_autoscaler_hook.expander.builders import GIB, kind, template

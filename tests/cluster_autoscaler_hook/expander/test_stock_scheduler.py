@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_model.stock_scheduler import PodKinds, ScoredNodes, place
+from cluster_autoscaler_hook.expander.stock_scheduler import PodKinds, ScoredNodes, place
 from kwok.lab import SCHEDULER, Lab
 from kwok.pods import pod
 
