@@ -56,7 +56,7 @@ def test_scales_through_the_scale_subresource_on_the_planned_nodes(
     explain_combofunc(running.kube, shop, "video", None)
     said = capsys.readouterr().out
     assert "concurrency 40 ready, 40 planned for a target of 40" in said
-    assert said.count("serves") == len(pods)
+    assert said.count("serving") == len(pods)
     scale(running, shop, "video", 0)
     running.lab.wait_for(lambda: not running.pods(shop), "no pods", 30)
 

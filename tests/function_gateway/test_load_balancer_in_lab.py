@@ -256,7 +256,7 @@ def test_the_collector_finds_the_concurrency_that_was_asked_for(traffic: Traffic
         traffic.lab.wait_for(covered, f"a window of scrapes with all clients: {found}", 60)
     finally:
         traffic.lab.stop(prometheus.PROMETHEUS)
-    assert found["shop/other"] == "no concurrency of other in shop in the last 5 s"
+    assert found["shop/other"] == "no concurrency measured for other in shop in the last 5 s"
 
 
 def test_the_api_server_takes_the_manifests_and_warns_of_nothing(traffic: Traffic) -> None:

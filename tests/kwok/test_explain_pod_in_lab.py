@@ -83,9 +83,9 @@ def explain(kubeconfig: Path, *more: str) -> Any:
     return CliRunner().invoke(app, ["explain", "pod", f"{SHOP}/web", "--kubeconfig", str(kubeconfig), *more])
 
 
-def test_a_lab_is_known_by_its_kubeconfig(cluster: Lab) -> None:
-    """No extender runs in a pod there: its process is asked."""
-    result = explain(cluster.kubeconfig)
+def test_a_labs_extender_is_a_process_that_is_asked_by_the_labs_name(cluster: Lab) -> None:
+    assert "--lab" in str(explain(cluster.kubeconfig).exception)
+    result = CliRunner().invoke(app, ["explain", "pod", f"{SHOP}/web", "--lab", cluster.name])
     assert result.exit_code == 0, result.exception
     assert "shadow: the scheduler got neutral scores" in result.stdout
 

@@ -108,7 +108,7 @@ def test_what_makes_sense_is_taken_as_it_is_read(served: Lab) -> None:
         "thresholds": {
             "throughputPerSecond": 0.5, "errorsPerSecond": 0.5, "cpuDrop": 0.1, "latencySeconds": 0.2
         },
-        "search": {"variant": "hill-climbing", "explorationCap": 2},
+        "search": {"variant": "paper", "explorationCap": 2},
     }  # fmt: skip
     wanted = policy(**full)
     made = served.kube.create(PATH, copy.deepcopy(wanted), dryRun="All")
