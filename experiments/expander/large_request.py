@@ -143,7 +143,7 @@ def _serving(
     """(a call of BestOptions, a look at /explain)."""
     ensure(directory, ["localhost"], [_READER], datetime.now(UTC))
     address = "127.0.0.1:0"
-    arguments = ["--bind", address, "--http-bind", address, "--tls-directory", str(directory)]
+    arguments = ["--bind", address, "--health-bind", address, "--tls-directory", str(directory)]
     server = subprocess.Popen(
         [sys.executable, "-m", "surgekit", "serve", "expander", *arguments],
         env=os.environ
