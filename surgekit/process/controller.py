@@ -119,7 +119,10 @@ class Loop:
         if fault and self.failing_since_s is None:
             self.failing_since_s = time.monotonic()
         if fault:
-            self._on_fault(self, fault)
+            try:
+                self._on_fault(self, fault)
+            except Exception:  # reporting a fault must not end the loop either
+                log.exception("fault not reported", loop=self.name)
         return back_off_s(self._failures, _FIRST_S, _LONGEST_S)
 
 

@@ -15,6 +15,7 @@ from hpa_replacement.policy_reconciler import PolicyReconciler
 from hpa_replacement.settings import Settings
 from surgekit.kube.client import ApiError, Kube
 from surgekit.prometheus.client import Labels, NoAnswer
+from tests.fake_api_server.patches import merge
 
 Json = dict[str, Any]
 APPS = "/apis/apps/v1"
@@ -66,19 +67,6 @@ def hpa(name: str, target: str, api_version: str = "apps/v1") -> Json:
     reference = {"apiVersion": api_version, "kind": "Deployment", "name": target}
     metadata = {"name": name, "namespace": "shop", "uid": f"hpa-{name}"}
     return {"metadata": metadata, "spec": {"scaleTargetRef": reference}}
-
-
-def merge_patch(before: Any, patch: Any) -> Any:
-    """RFC 7386, as the API server does it."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(before) if isinstance(before, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merge_patch(result.get(key), value)
-    return result
 
 
 class World:
@@ -187,7 +175,7 @@ class World:
         policy = self.policies[name]
         if policy["metadata"]["uid"] != body["metadata"]["uid"]:
             raise ApiError(409, "Conflict", "the UID in the precondition does not match")
-        policy["status"] = merge_patch(policy.get("status"), body["status"])
+        policy["status"] = merge(policy.get("status"), body["status"])
         self.add()
         return policy
 

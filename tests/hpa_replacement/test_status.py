@@ -13,7 +13,7 @@ from hpa_replacement.decision.model import Decision, KnownKnee, Sample, Spending
 from hpa_replacement.search import Point, SearchState, Variant
 from hpa_replacement.status import read_state, status_of
 from surgekit.kube.conditions import stamp
-from tests.hpa_replacement.builders import merge_patch
+from tests.fake_api_server.patches import merge
 
 amounts = st.floats(0, 1e9)
 replicas = st.integers(1, 100_000)
@@ -43,7 +43,7 @@ states = st.builds(
 
 def through_the_api_server(before: dict[str, Any], status: dict[str, Any]) -> dict[str, Any]:
     """JSON, and a merge patch: what is None goes."""
-    return orjson.loads(orjson.dumps(merge_patch(before, status)))  # type: ignore[no-any-return]
+    return orjson.loads(orjson.dumps(merge(before, status)))  # type: ignore[no-any-return]
 
 
 @given(states, states)

@@ -215,6 +215,21 @@ def test_a_leader_that_keeps_failing_says_so_and_makes_way(rig: Rig, monkeypatch
     assert rig.events.posted[0] == ("Failing", "test, lead: ValueError: a fault of ours")
 
 
+def test_a_fault_that_cannot_be_reported_does_not_end_the_loop(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise KeyError("spec")
+
+    monkeypatch.setattr(rig.events, "post", refuse)
+    rig.controller.lead("lead", Work)
+    rig.controller.start()
+    until(lambda: Work.made)
+    Work.made[0].raises = FAULT
+    goes_on(Work.made[0])
+    assert rig.controller.alive(time.monotonic())
+
+
 def test_a_leader_that_the_api_server_refuses_stays(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other replica would fare no better."""
     monkeypatch.setattr(module, "STEP_DOWN_S", 0.0)
