@@ -6,12 +6,17 @@ import secrets
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from kwok.binaries import CORE, Binaries
 from kwok.errors import BinariesError
 from kwok.lab import NODE_MODEL, Lab
 from kwok.pods import wait_for_account
 from kwok.scenario import Scenario
+
+# A property says what holds, not how fast: on busy cores any example may take more than hypothesis's 200 ms.
+settings.register_profile("surgekit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("surgekit")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
