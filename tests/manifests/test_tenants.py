@@ -321,7 +321,7 @@ def test_the_controller_leaves_pods_of_others_alone(controller: Kube, others_pod
         ("", {"spec": {"nodeSelector": {"a": "b"}}}, "takes its gate off"),
         ("status", {"status": {"phase": "Failed"}}, "nominatedNodeName"),
         ("status", {"status": {"reason": "Evicted"}}, "nominatedNodeName"),
-        ("status", {"status": {"resize": "Deferred"}}, "nominatedNodeName"),
+        ("status", {"status": {"startTime": "2026-01-01T00:00:00Z"}}, "nominatedNodeName"),
         ("status", {"status": {"podIP": "10.1.2.3", "podIPs": [{"ip": "10.1.2.3"}]}}, "nominatedNodeName"),
         (
             "status",
