@@ -20,6 +20,9 @@ from node_speed_probe.model import (
     NodesListed,
     NodeSpeedEstimate,
     Outcome,
+    PodGone,
+    PodSeen,
+    PodsListed,
     PullEnded,
     Reason,
     Sample,
@@ -31,6 +34,21 @@ __all__ = ["Ledger", "Snapshot"]
 
 _RESIZES_KEPT = 8
 _PULLS_KEPT = 10
+_WATCH_LAG_S = 5.0  # a pod may be seen this much later than its kubelet saw it
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    node: str
+    images: tuple[str, ...]
+    seen_s: float  # first
+
+    def may_have_pulled(self, pull: PullEnded, now_s: float) -> bool:
+        """Whoever may write Events in one namespace can claim any pull, on any node, of any length. Believe
+        what its own pod can have waited for."""
+        longest_s = now_s - self.seen_s + _WATCH_LAG_S
+        here = pull.node == self.node and pull.image in self.images
+        return here and pull.seconds is not None and pull.seconds <= longest_s
 
 
 @dataclass(slots=True)
@@ -61,6 +79,7 @@ class Ledger:
         self._creations = CreationTracker()
         self._resizes = ResizeTracker()
         self._nodes: dict[str, _Record] = {}
+        self._bound: dict[str, _Bound] = {}  # by pod's uid
         self._prior = prior_of_peers((), settings)
         self._samples_total = 0
         self._aborted_total: Counter[str] = Counter()
@@ -77,8 +96,17 @@ class Ledger:
                 self._nodes = {name: r for name, r in self._nodes.items() if name in kept}
                 for node in fact.nodes:
                     self._see(node)
+            case PodSeen():
+                self._bind(fact, now_s)
+            case PodGone():
+                self._bound.pop(fact.uid, None)
+            case PodsListed():
+                there = {pod.uid for pod in fact.pods} | fact.unread
+                self._bound = {uid: pod for uid, pod in self._bound.items() if uid in there}
+                for pod in fact.pods:
+                    self._bind(pod, now_s)
             case PullEnded():
-                self._pulled(fact)
+                self._pulled(fact, now_s)
         for outcome in self._creations.observe(fact, now_s):
             self._count(outcome)
         resized = self._resizes.observe(fact, now_s)
@@ -123,9 +151,13 @@ class Ledger:
             record = self._nodes[node.name] = _Record()
         record.uid = node.uid
 
-    def _pulled(self, pull: PullEnded) -> None:
-        record = self._nodes.get(pull.node)
-        if record is None or pull.seconds is None:
+    def _bind(self, pod: PodSeen, now_s: float) -> None:
+        if pod.uid not in self._bound:
+            self._bound[pod.uid] = _Bound(pod.node, pod.images, now_s)
+
+    def _pulled(self, pull: PullEnded, now_s: float) -> None:
+        record, pod = self._nodes.get(pull.node), self._bound.get(pull.pod_uid)
+        if record is None or pull.seconds is None or pod is None or not pod.may_have_pulled(pull, now_s):
             return
         record.pulls.pop(pull.image, None)
         record.pulls[pull.image] = ImagePull(pull.image, pull.seconds, pull.size_bytes)

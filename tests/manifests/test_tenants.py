@@ -320,6 +320,8 @@ def test_the_controller_leaves_pods_of_others_alone(controller: Kube, others_pod
         ("", {"spec": {"activeDeadlineSeconds": 1}}, "takes its gate off"),
         ("", {"spec": {"nodeSelector": {"a": "b"}}}, "takes its gate off"),
         ("status", {"status": {"phase": "Failed"}}, "nominatedNodeName"),
+        ("status", {"status": {"reason": "Evicted"}}, "nominatedNodeName"),
+        ("status", {"status": {"startTime": "2026-01-01T00:00:00Z"}}, "nominatedNodeName"),
         ("status", {"status": {"podIP": "10.1.2.3", "podIPs": [{"ip": "10.1.2.3"}]}}, "nominatedNodeName"),
         (
             "status",

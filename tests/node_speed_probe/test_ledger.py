@@ -17,7 +17,9 @@ from node_speed_probe.model import (
     NodeSeen,
     NodesListed,
     NodeSpeedEstimate,
+    PodGone,
     PodSeen,
+    PodsListed,
     PullEnded,
     Reason,
     Sample,
@@ -155,13 +157,35 @@ def test_a_restart_goes_on_from_what_was_published() -> None:
 def test_the_ten_latest_pulls_are_kept() -> None:
     ledger = Ledger(SETTINGS)
     ledger.observe(NodeSeen("n", "u"), 0.0)
+    ledger.observe(PodSeen("p", "n", Stage.CREATING, images=tuple(f"i:{i}" for i in range(12))), 0.0)
     for i in range(12):
         ledger.observe(PullEnded("p", f"i:{i}", "n", float(i), i), float(i))
-    ledger.observe(PullEnded("p", "i:5", "n", 99.0, 5), 20.0)
-    ledger.observe(PullEnded("p", "i:6", "n"), 21.0)  # was there already
-    [estimate] = ledger.estimates(22.0)
+    ledger.observe(PullEnded("p", "i:5", "n", 99.0, 5), 100.0)
+    ledger.observe(PullEnded("p", "i:6", "n"), 101.0)  # was there already
+    [estimate] = ledger.estimates(102.0)
     assert len(estimate.image_pulls) == 10
     assert estimate.image_pulls[0] == ImagePull("i:5", 99.0, 5)
+
+
+def test_pulls_are_believed_of_a_pods_own_node_images_and_time() -> None:
+    """Tenants may write Events: in the words of a kubelet, about any node, image and time."""
+    ledger = Ledger(SETTINGS)
+    ledger.observe(NodesListed((NodeSeen("n", "1"), NodeSeen("m", "2"))), 0.0)
+    ledger.observe(PodSeen("p", "n", Stage.CREATING, images=("i:1",)), 10.0)
+    for forged in (
+        PullEnded("p", "i:1", "m", 3.0),
+        PullEnded("p", "others:1", "n", 3.0),
+        PullEnded("p", "i:1", "n", 90000.0),
+        PullEnded("nobody", "i:1", "n", 3.0),
+    ):
+        ledger.observe(forged, 20.0)
+    assert [estimate.image_pulls for estimate in ledger.estimates(20.0)] == [(), ()]
+    ledger.observe(PodsListed((PodSeen("p", "n", Stage.STARTED, images=("i:1",)),)), 30.0)
+    ledger.observe(PullEnded("p", "i:1", "n", 19.0), 31.0)
+    assert [estimate.image_pulls for estimate in ledger.estimates(31.0)] == [(ImagePull("i:1", 19.0),), ()]
+    ledger.observe(PodGone("p"), 32.0)
+    ledger.observe(PullEnded("p", "i:1", "n", 2.0), 33.0)
+    assert ledger.estimates(33.0)[0].image_pulls == (ImagePull("i:1", 19.0),)
 
 
 def test_five_thousand_nodes_are_a_small_part_of_a_core() -> None:

@@ -309,6 +309,7 @@ def test_the_adapter(data: st.DataObject) -> None:
         ("pods", objects.pod(node="")),
         ("pods", objects.pod()),
         ("nodes", objects.node()),
+        ("namespaces", objects.namespace()),
         ("claims", objects.claim()),
         ("daemonsets", objects.daemon_set()),
     ],

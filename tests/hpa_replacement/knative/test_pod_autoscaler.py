@@ -51,9 +51,10 @@ def test_the_error_names_the_annotation(annotations: dict[str, str], message: st
         read(pod_autoscaler(annotations), DEFAULT_HIGH)
 
 
+@pytest.mark.parametrize("value", [None, "../../victim/deployments/web"])
 @pytest.mark.parametrize("field", ["apiVersion", "kind", "name"])
-def test_the_error_names_the_field(field: str) -> None:
+def test_the_error_names_the_field(field: str, value: str | None) -> None:
     obj = pod_autoscaler()
-    del obj["spec"]["scaleTargetRef"][field]
-    with pytest.raises(PodAutoscalerError, match=rf"spec\.scaleTargetRef\.{field}: None is not valid"):
+    obj["spec"]["scaleTargetRef"][field] = value
+    with pytest.raises(PodAutoscalerError, match=rf"spec\.scaleTargetRef\.{field}: {value!r} is not valid"):
         read(obj, DEFAULT_HIGH)

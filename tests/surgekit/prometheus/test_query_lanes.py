@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 
+import pytest
+
+from surgekit.prometheus import client
 from surgekit.prometheus.client import Labels, QueryBatch, QueryFailed, TimedOut
 from surgekit.prometheus.query_lanes import _AT_ONCE, Lanes
 
@@ -108,6 +112,23 @@ def test_the_time_of_a_tenants_queries_together_is_limited() -> None:
     why = "queries took 0 s together, which is all they may take"
     assert ask(lanes, "noisy", "quick", "another") == {"quick": why, "another": why}
     assert prometheus.asked == []
+    assert "took too long" in str(ask(lanes, "noisy", "quick"))
+
+
+def test_the_time_to_read_a_tenants_queries_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are read in turn with everybody else's work: no two threads of a process run Python at once."""
+    read: list[str] = []
+
+    def slowly(query: str, namespace: str) -> str:
+        read.append(query)
+        time.sleep(0.02)
+        return f'{query}{{namespace="{namespace}"}}'
+
+    monkeypatch.setattr(client, "confined", slowly)
+    lanes = Lanes(Slow(), longest_s=0.05)
+    found = ask(lanes, "noisy", *(f"quick_{i}" for i in range(50)))
+    assert len(read) <= 3
+    assert "which is all they may take" in str(found["quick_49"])
     assert "took too long" in str(ask(lanes, "noisy", "quick"))
 
 
