@@ -2,10 +2,11 @@
 
 ComboFunc fig. 2, 4 and 5: the time to create containers on a node grows with how many are being
 created there, not with their size, and nodes do not disturb each other. That is processor sharing:
-while k pods are being created on a node, each progresses at 1/k of its speed. A pod of m containers
-is m units of work, since a kubelet starts a pod's containers one after another. The first use of an
-image on a node waits for its pull; a kubelet pulls one image at a time, and pods share the pull. A
-resize in place takes tau_u once the node has room for it (`kwok.node_model_room`).
+while k pods are being created on a node, each progresses at c/k of its speed, where c of them may run
+side by side (`kwok.scenario.Physics`; c = 1 in the paper). A pod of m containers is more work than one
+container, by less than m. The first use of an image on a node waits for its pull; a kubelet pulls one
+image at a time, and pods share the pull. A resize in place takes tau_u alone once the node has room for
+it (`kwok.node_model_room`); resizes share like creations.
 
 Pure: time is an argument, nothing here waits. `kwok.node_model_process` runs it against a cluster.
 """
@@ -82,11 +83,17 @@ class ResizeFailed(Event):
 class ProcessorSharing:
     """Jobs that share one server whose speed changes over time.
 
-    `tau_s(t)` is the time one unit of work takes alone, constant up to `next_change_s(t)`.
+    `tau_s(t)` is the time one unit of work takes alone, constant up to `next_change_s(t)`. Up to
+    `side_by_side` jobs run at full speed; more share it.
     """
 
-    def __init__(self, tau_s: Callable[[float], float], next_change_s: Callable[[float], float]) -> None:
-        self._tau_s, self._next_change_s = tau_s, next_change_s
+    def __init__(
+        self,
+        tau_s: Callable[[float], float],
+        next_change_s: Callable[[float], float] = lambda _: math.inf,
+        side_by_side: float = 1.0,
+    ) -> None:
+        self._tau_s, self._next_change_s, self._side_by_side = tau_s, next_change_s, side_by_side
         self._remaining: dict[str, float] = {}
         self._now_s = -math.inf
 
@@ -112,7 +119,7 @@ class ProcessorSharing:
         """When the next job completes if no job is added or removed; infinite without jobs."""
         if not self._remaining:
             return math.inf
-        now_s, work = self._now_s, min(self._remaining.values()) * len(self._remaining)
+        now_s, work = self._now_s, min(self._remaining.values()) * self._slowdown()
         while (end_s := now_s + work * self._tau_s(now_s)) > (change_s := self._next_change_s(now_s)):
             work -= (change_s - now_s) / self._tau_s(now_s)
             now_s = change_s
@@ -133,11 +140,14 @@ class ProcessorSharing:
         self._pass(max(now_s, self._now_s))
         return done
 
+    def _slowdown(self) -> float:
+        return max(1.0, len(self._remaining) / self._side_by_side)
+
     def _pass(self, until_s: float) -> None:
         """Progress through a stretch in which no job completes."""
         while self._remaining and self._now_s < until_s:
             stop_s = min(until_s, self._next_change_s(self._now_s))
-            share = (stop_s - self._now_s) / (self._tau_s(self._now_s) * len(self._remaining))
+            share = (stop_s - self._now_s) / (self._tau_s(self._now_s) * self._slowdown())
             self._remaining = {job: max(0.0, work - share) for job, work in self._remaining.items()}
             self._now_s = stop_s
         self._now_s = until_s
@@ -165,10 +175,11 @@ class _Waiting:
 @dataclass
 class _Node:
     creating: ProcessorSharing
+    resizing: ProcessorSharing
     images: set[str] = field(default_factory=set)
     pulls: list[_Pull] = field(default_factory=list)  # one at a time, in order
     waiting: dict[str, _Waiting] = field(default_factory=dict)
-    resizing: dict[str, tuple[float, int]] = field(default_factory=dict)  # pod -> (end, generation)
+    resized_to: dict[str, int] = field(default_factory=dict)  # pod that is being resized -> generation
     due_s: float = math.inf  # next_s() as of the last change
 
     def next_s(self) -> float:
@@ -176,7 +187,7 @@ class _Node:
         return min(
             self.creating.next_completion_s(),
             math.inf if pull is None else pull.end_s if pull.announced else pull.start_s,
-            min((end_s for end_s, _ in self.resizing.values()), default=math.inf),
+            self.resizing.next_completion_s(),
         )
 
 
@@ -208,6 +219,7 @@ class NodeModel:
         place = self._at(node, now_s)
         self._where[pod] = node
         missing = {tagged(image) for image in images} - place.images
+        work = self._scenario.physics.work(containers)
         for image in sorted(missing):
             if self._scenario.image(image).pull_s == 0:
                 # Also a pull: the node lists the image from now on. It does not queue.
@@ -220,9 +232,9 @@ class NodeModel:
                 end_s = start_s + self._scenario.image(image).pull_s
                 place.pulls.append(_Pull(image, pod, now_s, start_s, end_s))
         if missing:
-            place.waiting[pod] = _Waiting(pod, containers, missing)
+            place.waiting[pod] = _Waiting(pod, work, missing)
         else:
-            place.creating.add(pod, containers, now_s)
+            place.creating.add(pod, work, now_s)
         self._advance_node(node, now_s)
 
     def resize(
@@ -262,7 +274,8 @@ class NodeModel:
         place = self._at(node, now_s)
         place.creating.remove(pod, now_s)
         place.waiting.pop(pod, None)
-        place.resizing.pop(pod, None)
+        place.resizing.remove(pod, now_s)
+        place.resized_to.pop(pod, None)
         place.due_s = place.next_s()
         self._where.pop(pod, None)
         self._rooms.forget_asked(pod)
@@ -287,7 +300,8 @@ class NodeModel:
 
     def _begin_resize(self, pod: str, node: str, now_s: float) -> None:
         place = self._nodes[node]
-        place.resizing[pod] = (now_s + self._scenario.tau_resize_s(node), self._generation[pod])
+        place.resizing.add(pod, 1.0, now_s)
+        place.resized_to[pod] = self._generation[pod]
         place.due_s = place.next_s()
 
     def has_image(self, node: str, image: str) -> None:
@@ -315,12 +329,16 @@ class NodeModel:
 
     def _at(self, node: str, now_s: float) -> _Node:
         if node not in self._nodes:
-            scenario = self._scenario
+            scenario, physics = self._scenario, self._scenario.physics
             self._nodes[node] = _Node(
                 ProcessorSharing(
                     lambda at_s: scenario.tau_create_s(node, at_s),
                     lambda at_s: scenario.next_change_s(node, at_s),
-                )
+                    physics.creations_side_by_side,
+                ),
+                ProcessorSharing(
+                    lambda _: scenario.tau_resize_s(node), side_by_side=physics.resizes_side_by_side
+                ),
             )
         self._advance_node(node, now_s)
         return self._nodes[node]
@@ -330,12 +348,11 @@ class NodeModel:
         while (next_s := place.next_s()) <= now_s:
             for at_s, pod in place.creating.advance(next_s):
                 self._happened.append(Created(at_s, node, pod))
-            for pod, (end_s, generation) in list(place.resizing.items()):
-                if end_s <= next_s:
-                    del place.resizing[pod]
-                    self._happened.append(self._actuated(end_s, node, pod, generation))
+            for at_s, pod in place.resizing.advance(next_s):
+                self._happened.append(self._actuated(at_s, node, pod, place.resized_to.pop(pod)))
             self._advance_pull(node, place, next_s)
         place.creating.advance(now_s)
+        place.resizing.advance(now_s)
         place.due_s = next_s
 
     def _actuated(self, at_s: float, node: str, pod: str, generation: int) -> Event:

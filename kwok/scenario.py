@@ -20,7 +20,7 @@ import yaml
 
 from kwok.errors import ScenarioError
 
-__all__ = ["Image", "NodeSpeed", "Scenario", "Walk", "tagged"]
+__all__ = ["Image", "NodeSpeed", "Physics", "Scenario", "Walk", "tagged"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,27 @@ class NodeSpeed:
 
 
 @dataclass(frozen=True)
+class Physics:
+    """How pods on one node slow each other down. The same on all nodes.
+
+    Jobs run at full speed while no more than `side_by_side` of them run; k jobs beyond that get
+    side_by_side / k of it each. A pod with m containers is 1 + extra_container * (m - 1) units of work.
+    """
+
+    creations_side_by_side: float = 1.0  # 1: ComboFunc's eq. (6)
+    resizes_side_by_side: float = 1000.0  # resizes do not slow each other down
+    extra_container: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check("physics.creations_side_by_side", self.creations_side_by_side, 1, 1000)
+        _check("physics.resizes_side_by_side", self.resizes_side_by_side, 1, 1000)
+        _check("physics.extra_container", self.extra_container, 0, 10)
+
+    def work(self, containers: int) -> float:
+        return 1.0 + self.extra_container * (max(containers, 1) - 1)
+
+
+@dataclass(frozen=True)
 class Image:
     """The cost of the first use of an image on a node."""
 
@@ -89,6 +110,7 @@ class Scenario:
     walk: Walk | None = None
     images: Mapping[str, Image] = field(default_factory=dict)
     other_images: Image = field(default_factory=Image)
+    physics: Physics = field(default_factory=Physics)
     epoch_s: float = 0.0  # Unix time of the model's time 0; set when a lab starts the model
     _paths: dict[str, _Path] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -106,10 +128,12 @@ class Scenario:
         tau_resize_s: float = 0.1,
         walk: Walk | None = None,
         images: Mapping[str, Image] | None = None,
+        physics: Physics | None = None,
     ) -> Scenario:
         """Nodes with independent random walks around one mean."""
         speed = NodeSpeed(tau_create_s, tau_resize_s)
-        return cls(seed, dict.fromkeys(node_names, speed), speed, walk or Walk(), images or {})
+        nodes = dict.fromkeys(node_names, speed)
+        return cls(seed, nodes, speed, walk or Walk(), images or {}, physics=physics or Physics())
 
     @classmethod
     def equal(
@@ -119,10 +143,12 @@ class Scenario:
         tau_create_s: float = 0.5,
         tau_resize_s: float = 0.1,
         images: Mapping[str, Image] | None = None,
+        physics: Physics | None = None,
     ) -> Scenario:
         """All nodes alike, at all times."""
         speed = NodeSpeed(tau_create_s, tau_resize_s)
-        return cls(0, dict.fromkeys(node_names, speed), speed, None, images or {})
+        nodes = dict.fromkeys(node_names, speed)
+        return cls(0, nodes, speed, None, images or {}, physics=physics or Physics())
 
     def tau_create_s(self, node: str, at_s: float) -> float:
         """Seconds to create one container alone on `node`, as of time `at_s`."""
@@ -181,6 +207,7 @@ class Scenario:
             walk=None if top.get("walk") is None else Walk(**_known("walk", top["walk"], _keys(Walk))),
             images={n: _image_of(f"images.{n}", i) for n, i in _mapping("images", top.get("images")).items()},
             other_images=_image_of("other_images", top.get("other_images", {})),
+            physics=Physics(**_known("physics", top.get("physics"), _keys(Physics))),
             epoch_s=_check("epoch_s", top.get("epoch_s", 0.0), 0, 1e11),
         )
 

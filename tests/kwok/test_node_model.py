@@ -21,7 +21,7 @@ from kwok.node_model import (
 )
 from kwok.node_model_resize_status import too_small
 from kwok.node_model_room import Amount
-from kwok.scenario import Image, NodeSpeed, Scenario
+from kwok.scenario import Image, NodeSpeed, Physics, Scenario
 
 TAU = 0.5
 
@@ -41,6 +41,44 @@ def test_k_pods_together_take_k_times_tau(k: int, tau_s: float) -> None:
         model.bind(f"p{i}", "n", 1, [], 0.0)
     assert model.creating("n") == k
     assert list(created(model).values()) == pytest.approx([k * tau_s] * k)
+
+
+@given(k=st.integers(1, 40), side_by_side=st.floats(1, 8), tau_s=st.floats(0.01, 10))
+def test_up_to_c_pods_are_created_side_by_side(k: int, side_by_side: float, tau_s: float) -> None:
+    physics = Physics(creations_side_by_side=side_by_side)
+    model = NodeModel(Scenario.equal(tau_create_s=tau_s, physics=physics))
+    for i in range(k):
+        model.bind(f"p{i}", "n", 1, [], 0.0)
+    assert list(created(model).values()) == pytest.approx([tau_s * max(1, k / side_by_side)] * k)
+
+
+@pytest.mark.parametrize(("containers", "work"), [(0, 1.0), (1, 1.0), (2, 1.3), (4, 1.9)])
+def test_a_pod_of_several_containers_shares_their_sandbox(containers: int, work: float) -> None:
+    model = NodeModel(Scenario.equal(tau_create_s=TAU, physics=Physics(extra_container=0.3)))
+    model.bind("p", "n", containers, [], 0.0)
+    assert created(model) == pytest.approx({"p": work * TAU})
+
+
+@given(k=st.integers(1, 40), side_by_side=st.floats(1, 8))
+def test_resizes_slow_each_other_down_and_creations_not(k: int, side_by_side: float) -> None:
+    physics = Physics(resizes_side_by_side=side_by_side)
+    model = NodeModel(Scenario.equal(tau_create_s=TAU, tau_resize_s=0.2, physics=physics))
+    for i in range(k):
+        model.resize(f"p{i}", "n", 1, 0.0)
+    model.bind("new", "n", 1, [], 0.0)
+    events = model.advance(1e6)
+    ends = [event.at_s for event in events if isinstance(event, Resized)]
+    assert ends == pytest.approx([0.2 * max(1, k / side_by_side)] * k)
+    assert [event.at_s for event in events if isinstance(event, Created)] == pytest.approx([TAU])
+
+
+def test_a_newer_resize_starts_over_in_its_share() -> None:
+    model = NodeModel(Scenario.equal(tau_resize_s=1.0, physics=Physics(resizes_side_by_side=1)))
+    model.resize("a", "n", 1, 0.0)
+    model.resize("b", "n", 1, 0.0)
+    model.resize("a", "n", 2, 1.0)  # half done, as b is
+    done = {(e.pod, e.generation): e.at_s for e in model.advance(1e6) if isinstance(e, Resized)}
+    assert done == pytest.approx({("b", 1): 2.0, ("a", 2): 2.5})
 
 
 @pytest.mark.parametrize(
