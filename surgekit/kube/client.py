@@ -116,9 +116,8 @@ class Kube:
 
     def stream(self, path: str, **query: str | int | bool) -> Iterator[list[bytes]]:
         """Yield the lines of a watch, in the batches in which they arrive."""
-        response = self._request(
-            "GET", path, query, None, "", float(query["timeoutSeconds"]) + _WATCH_GRACE_S
-        )
+        read_s = float(query["timeoutSeconds"]) + _WATCH_GRACE_S
+        response = self._request("GET", path, query, read_s=read_s)
         try:
             pending = b""
             for chunk in response.stream(1 << 18, decode_content=True):
@@ -167,8 +166,9 @@ class Kube:
         method: str,
         path: str,
         query: dict[str, str | int | bool],
-        body: Any,
-        content_type: str,
+        body: Any = None,
+        content_type: str = "",
+        *,
         read_s: float,
     ) -> urllib3.BaseHTTPResponse:
         headers = {"Accept": "application/json"}
