@@ -71,14 +71,14 @@ class PolicyReconciler:
         source: ClusterSource,
         prometheus: Queries,
         metrics: KneeScaleMetrics,
+        events: Events,
         leads: Callable[[], bool],
         read_policy: ReadPolicy = kneepolicy.read,
     ) -> None:
         self._settings, self._kube, self._source, self._prometheus = settings, kube, source, prometheus
-        self._metrics, self._leads, self._read_policy = metrics, leads, read_policy
+        self._metrics, self._events, self._leads, self._read_policy = metrics, events, leads, read_policy
         self._scales = Scales(kube)
         self._observer = TargetObserver(settings, source, self._scales)
-        self._events = Events(kube, "kneescale", "surgekit.dev/v1alpha1", "KneePolicy")
         self._lanes = Lanes(
             prometheus, _LANE_TIMEOUTS * settings.prometheus_timeout_s, not settings.unconfined_promql
         )

@@ -17,14 +17,13 @@ from cluster_autoscaler_hook.karpenter.pending_pods import HandOver
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from surgekit.kube.api_path import Resource
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
-from surgekit.kube.events import Events
+from surgekit.kube.events import EventRecorder
 
 __all__ = ["Actuator"]
 
 log = structlog.get_logger(__name__)
 Json = dict[str, Any]
 T = TypeVar("T")
-_REPORTER = "node-planner"
 _PODS = Resource("v1", "pods")
 _PARALLEL_WRITES = 8
 # The object is gone or was changed by others (422: the pod is bound already); the next view shows it.
@@ -34,10 +33,17 @@ _OVERTAKEN = frozenset({404, 409, 422})
 class Actuator:
     """Writes while `allowed()`, which is asked before every write: the Lease can be lost in between."""
 
-    def __init__(self, kube: Kube, settings: Settings, allowed: Callable[[], bool], writes: Counter) -> None:
+    def __init__(
+        self,
+        kube: Kube,
+        events: EventRecorder,
+        settings: Settings,
+        allowed: Callable[[], bool],
+        writes: Counter,
+    ) -> None:
         self._kube, self._settings, self._allowed, self._writes = kube, settings, allowed, writes
-        self._pod_events = Events(kube, _REPORTER, "v1", "Pod")
-        self._plan_events = Events(kube, _REPORTER, nodeplan.NODE_PLANS.api_version, "NodePlan")
+        self._pod_events = events.about("v1", "Pod")
+        self._plan_events = events.about(nodeplan.NODE_PLANS.api_version, "NodePlan")
         self._plan_metadata: Json = {"name": settings.pool}
         self._pool = ThreadPoolExecutor(_PARALLEL_WRITES, thread_name_prefix="write")
 

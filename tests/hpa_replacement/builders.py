@@ -14,7 +14,9 @@ from hpa_replacement.observe.sources import ClusterSource
 from hpa_replacement.policy_reconciler import PolicyReconciler
 from hpa_replacement.settings import Settings
 from surgekit.kube.client import ApiError, Kube
+from surgekit.kube.events import Events
 from surgekit.prometheus.client import Labels, NoAnswer
+from tests.events_at_once import EventsAtOnce, unreadable
 from tests.fake_api_server.patches import merge
 
 Json = dict[str, Any]
@@ -69,6 +71,10 @@ def hpa(name: str, target: str, api_version: str = "apps/v1") -> Json:
     return {"metadata": metadata, "spec": {"scaleTargetRef": reference}}
 
 
+def policy_events(kube: object) -> Events:
+    return EventsAtOnce(kube).about("surgekit.dev/v1alpha1", "KneePolicy")
+
+
 class World:
     """Deployments whose pods are Ready at once, 20 clients in a closed loop on each, KneePolicies on them.
 
@@ -86,7 +92,7 @@ class World:
         self.queries: list[str] = []
         self.leads = True
         self.before_patch: Callable[[str], object] = lambda path: None
-        self.source = ClusterSource(cast(Kube, self))
+        self.source = ClusterSource(cast(Kube, self), unreadable())
         self.metrics = KneeScaleMetrics()
         self.now_s = (time.time() // 30 + 100) * 30 + 1.0
         self._feed("nodes", [node()])
@@ -96,7 +102,13 @@ class World:
         """A leader's, at the beginning of its term."""
         settings = Settings(scrape_interval_s=1.0)
         return PolicyReconciler(
-            settings, cast(Kube, self), self.source, self, self.metrics, lambda: self.leads
+            settings,
+            cast(Kube, self),
+            self.source,
+            self,
+            self.metrics,
+            policy_events(self),
+            lambda: self.leads,
         )
 
     def go(self, reconciler: PolicyReconciler, intervals: int = 1) -> None:

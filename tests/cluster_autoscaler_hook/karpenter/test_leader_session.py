@@ -28,6 +28,7 @@ from cluster_autoscaler_hook.solver.model import InvalidProblem, Problem, Soluti
 from surgekit.kube.client import ApiError, Kube
 from surgekit.process.modes import Mode
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB, pending, solve
+from tests.events_at_once import EventsAtOnce
 
 Json = dict[str, Any]
 KIND = Kind(900, 3 * GIB, exclusive=("one a node",))
@@ -119,7 +120,7 @@ def session_of(
     live: dict[str, Any] = {"mode": Mode.ENFORCE, "catalogue": SHIPPED, **NODE_CLASS}
     given = Settings(batch_idle_s=0.0, **(live | settings))
     source, metrics = MemorySource(kube, pods), HookMetrics()
-    actuator = Actuator(cast(Kube, kube), given, lambda: held, metrics.writes)
+    actuator = Actuator(cast(Kube, kube), EventsAtOnce(kube), given, lambda: held, metrics.writes)
     return LeaderSession(given, source, actuator, metrics, solver), source
 
 
