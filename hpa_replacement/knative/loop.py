@@ -133,8 +133,8 @@ class PodAutoscalerLoop:
                     return False
                 self._apply(name, step)
         except (ApiError, KubeUnreachable, NotScalable) as error:
-            # 409: the watch has not delivered our own write yet, or the object was replaced.
-            if not (isinstance(error, ApiError) and error.code == 409):
+            # Overtaken: the watch has not delivered our own write yet, or the object was replaced.
+            if not (isinstance(error, ApiError) and error.overtaken):
                 self._metrics.failures.labels("knative").inc()
                 log.warning("reconciling failed, will retry", podautoscaler="/".join(name), error=str(error))
             return False

@@ -30,6 +30,7 @@ def kneepolicy(name: str = "web", **spec: Any) -> Json:
     return {
         "metadata": {
             "name": name, "namespace": "shop", "uid": f"uid-{next(_numbers)}", "generation": 1,
+            "resourceVersion": str(next(_numbers)),
             "creationTimestamp": f"2026-01-01T00:00:{next(_numbers) % 60:02d}Z",
         },
         "spec": {
@@ -128,6 +129,7 @@ class World:
     def edit(self, name: str, **spec: Any) -> None:
         self.policies[name]["spec"] |= spec
         self.policies[name]["metadata"]["generation"] += 1
+        self.policies[name]["metadata"]["resourceVersion"] = str(next(_numbers))
         self.add()
 
     def set_hpas(self, *hpas: Json) -> None:
@@ -165,6 +167,8 @@ class World:
             kinds = ("Deployment", "Scale", "Deployment", "DaemonSet")
             return {"resources": [{"name": n, "kind": k} for n, k in zip(names, kinds, strict=True)]}
         name = path.removesuffix("/scale").rpartition("/")[2]
+        if "/kneepolicies/" in path:
+            return copy.deepcopy(self.policies[name])
         if not path.startswith(f"{APPS}/namespaces/shop/deployments/") or name not in self.replicas:
             raise ApiError(404, "NotFound", f"{path} not found")
         return {"spec": {"replicas": self.replicas[name]}, "status": {"selector": f"app={name}"}}
@@ -185,8 +189,9 @@ class World:
             self.scale(name, body["spec"]["replicas"])
             return {}
         policy = self.policies[name]
-        if policy["metadata"]["uid"] != body["metadata"]["uid"]:
-            raise ApiError(409, "Conflict", "the UID in the precondition does not match")
+        if policy["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"]:
+            raise ApiError(409, "Conflict", "the object has been modified")
+        policy["metadata"]["resourceVersion"] = str(next(_numbers))
         policy["status"] = merge(policy.get("status"), body["status"])
         self.add()
         return policy

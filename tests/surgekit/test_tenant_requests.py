@@ -136,7 +136,11 @@ def knative(obj: Json) -> ApiServer:
             kube.create(step.path, step.body)
             if step.body["kind"] == "KneePolicy":
                 made = copy.deepcopy(step.body)
-                made["metadata"] |= {"namespace": obj["metadata"]["namespace"], "uid": "u"}
+                made["metadata"] |= {
+                    "namespace": obj["metadata"]["namespace"],
+                    "uid": "u",
+                    "resourceVersion": "1",
+                }
                 server.sent += knee_scale(made).sent
         elif isinstance(step, Patch):
             kube.patch(step.path, step.body)
