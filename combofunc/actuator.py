@@ -24,13 +24,13 @@ from combofunc.pods.actions import (
 )
 from combofunc.pods.resources import resize_patch
 from surgekit.kube.api_path import Resource
-from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+from surgekit.kube.client import STRATEGIC_MERGE, ApiError, Kube, KubeUnreachable
+from surgekit.kube.nomination import PodRef, nominate_and_release
 
 __all__ = ["ActionResult", "carry_out"]
 
 Json = dict[str, Any]
 _PODS = Resource("v1", "pods")
-STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 _TRANSIENT = frozenset({408, 429})
 
 
@@ -48,7 +48,7 @@ def carry_out(kube: Kube, namespace: str, action: Action) -> ActionResult:
     try:
         return _do(kube, namespace, action)
     except ApiError as error:
-        if _overtaken(error):
+        if error.overtaken:
             return ActionResult(
                 action, gone="" if isinstance(action, Create) or error.code != 404 else action.uid
             )
@@ -56,16 +56,6 @@ def carry_out(kube: Kube, namespace: str, action: Action) -> ActionResult:
         return ActionResult(action, failure=f"{_name(action)}: {error.message or error}", refused=refused)
     except KubeUnreachable as error:
         return ActionResult(action, failure=f"{_name(action)}: {error}")
-
-
-def _overtaken(error: ApiError) -> bool:
-    """Whether the pod is gone, changed or replaced by one of the same name: the next reconcile sees it.
-
-    A patch that carries the uid of an earlier pod is not a conflict to the API server but invalid (422).
-    """
-    if error.code == 404:  # unless the API server has no `resize` subresource at all
-        return "could not find the requested resource" not in error.message
-    return error.code == 409 or (error.code == 422 and "metadata.uid" in error.message)
 
 
 def _name(action: Action) -> str:
@@ -80,7 +70,8 @@ def _do(kube: Kube, namespace: str, action: Action) -> ActionResult:
         case Create():
             return ActionResult(action, _create(kube, namespace, action))
         case Release(uid=uid, node=node):
-            return ActionResult(action, _release(kube, namespace, action.pod, uid, node))
+            ref = PodRef(namespace, action.pod, uid)
+            return ActionResult(action, nominate_and_release(kube, ref, PLACEMENT_GATE, node))
         case Resize(uid=uid, wanted=wanted):
             # With the uid, here and below, so that a newer pod of the same name is left alone.
             body = {"metadata": {"uid": uid}} | resize_patch(wanted)
@@ -117,17 +108,8 @@ def _create(kube: Kube, namespace: str, action: Create) -> Json:
         # It is ours: an earlier creation succeeded and its answer was lost.
     if not action.release or not pod["spec"].get("schedulingGates"):
         return pod
-    return _release(kube, namespace, action.pod, pod["metadata"]["uid"], action.node)
-
-
-def _release(kube: Kube, namespace: str, pod: str, uid: str, node: str) -> Json:
-    """Nominate first: the scheduler takes a pod as soon as its gate is off."""
-    if node:
-        status = {"metadata": {"uid": uid}, "status": {"nominatedNodeName": node}}
-        kube.patch(_PODS.path(namespace, pod, "status"), status)
-    gates = {"$patch": "delete", "name": PLACEMENT_GATE}
-    body = {"metadata": {"uid": uid}, "spec": {"schedulingGates": [gates]}}
-    return kube.patch(_PODS.path(namespace, pod), body, STRATEGIC_MERGE)
+    ref = PodRef(namespace, action.pod, pod["metadata"]["uid"])
+    return nominate_and_release(kube, ref, PLACEMENT_GATE, action.node)
 
 
 def _deleted_at_once(pod: Json) -> bool:

@@ -22,8 +22,9 @@ from combofunc.sources import Sources
 from combofunc.target_poller import TargetPoller
 from combofunc.work_loop import Loop
 from surgekit.kube.client import Kube
-from surgekit.kube.events import Events
+from surgekit.kube.events import EventRecorder
 from surgekit.kube.lease import Lease
+from surgekit.kube.table import Unreadable
 from surgekit.process import controller
 from surgekit.process.health_server import serve
 from surgekit.prometheus.client import Prometheus, Queries
@@ -48,22 +49,25 @@ class Controller(controller.Controller):
         )
         pods = PodTable()
         self._loop = Loop(kube, lambda: self.leads, self._on_result)
-        events = Events(kube, "combofunc", "surgekit.dev/v1alpha1", "ComboFunc")
+        events = EventRecorder(kube, "combofunc")
         self._targets = TargetPoller(
             settings, prometheus, lambda: self.leads, self._collected, self._target_changed
         )
         self._desk = PlanningDesk(planning.plan, self._loop.post, self._loop.hasten)
         memory_use = MemoryUsePoll(kube, lambda: self.leads)
         self._functions = ComboFuncReconciler(
-            self._cluster, pods, settings, self.metrics, self._desk, self._targets.target, events,
-            memory_use.of,
+            self._cluster, pods, settings, self.metrics, self._desk, self._targets.target,
+            events.about("surgekit.dev/v1alpha1", "ComboFunc"), memory_use.of,
         )  # fmt: skip
-        events = Events(kube, "combofunc", "surgekit.dev/v1alpha1", "InPlaceDeployment")
+        deployment_events = events.about("surgekit.dev/v1alpha1", "InPlaceDeployment")
         self._deployments = InPlaceDeploymentReconciler(
-            pods, settings.resize_wait_limit_s, events, memory_use.of
+            pods, settings.resize_wait_limit_s, deployment_events, memory_use.of
         )
-        self._sources = Sources(kube, self._loop, self._cluster, pods, self._functions, self._deployments)
-        self.metrics.registry.register(self._sources.unreadable)
+        unreadable = Unreadable(events)
+        self._sources = Sources(
+            kube, unreadable, self._loop, self._cluster, pods, self._functions, self._deployments
+        )
+        self.metrics.registry.register(unreadable)
         self._term = 0
         self._aged_s = time.monotonic()
         self._to_collect: Mapping[str, ComboFunc] = {}
@@ -74,7 +78,7 @@ class Controller(controller.Controller):
             ages_s=self._sources.ages_s,
             max_input_age_s=settings.max_input_age_s,
             lease=self._lease,
-            events=Events(kube, "combofunc", "coordination.k8s.io/v1", "Lease"),
+            events=events,
         )
         self.run_beside(self._sources)
         self.loop("targets", self._targets.step)

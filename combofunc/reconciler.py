@@ -110,11 +110,10 @@ class ComboFuncReconciler:
         counted = [pod for pod in pods if not (pod.node and self._cluster.lost(pod.node))]
         self._measure_lag(uid, target, ready_concurrency(counted))
         patch, again_in_s = self._status(uid, replace(seen, pods=counted), decision, no_data)
-        body = {"metadata": {"uid": uid}, "status": patch}
         return Work(
             function.namespace,
             decision.actions,
-            (function.status_path, body) if patch else None,
+            (function.status_path, {"status": patch}) if patch else None,
             partial(self._post, obj["metadata"], [e for e in events if e]) if any(events) else None,
             again_in_s,
             concerns_all=self._states[uid].lacks_room and not lacked_room,  # others release idle containers
@@ -170,14 +169,13 @@ class ComboFuncReconciler:
         before = status_before(obj) | state.status_written
         patch = status.invalid_status(obj | {"status": before}, error, now_s)
         path = COMBO_FUNCS.path(metadata["namespace"], metadata["name"], "status")
-        body = {"metadata": {"uid": uid}, "status": patch}
         changed = differs(before, patch)
         if changed:
             self._update(uid, status_written=state.status_written | patch)
         return Work(
             metadata["namespace"],
             released(pods, {}, 0.0, now_s),  # no pod is held back for good
-            (path, body) if changed else None,
+            (path, {"status": patch}) if changed else None,
         )
 
     def _target(self, uid: str, function: ComboFunc) -> tuple[int | None, str]:

@@ -31,13 +31,13 @@ class Sources:
     def __init__(
         self,
         kube: Kube,
+        unread: Unreadable,
         loop: Loop,
         cluster: Cluster,
         pods: PodTable,
         functions: Objects,
         deployments: Objects,
     ) -> None:
-        self.unreadable = unread = Unreadable(kube, "combofunc")
         self._pods = _Pods(unread, loop, cluster, pods)
         tables: dict[str, tuple[str, Table[Json]]] = {
             "combofuncs": (combofunc.PATH, _Owners(unread, loop, cluster, functions)),

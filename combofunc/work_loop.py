@@ -44,7 +44,9 @@ class Work:
 
     namespace: str
     actions: Sequence[Action] = ()
-    status: tuple[str, Json] | None = None  # path of the subresource and body of a merge patch
+    # Path of the subresource and body of a merge patch. It may reach a newer object of the same name, whose
+    # own reconcile mends that.
+    status: tuple[str, Json] | None = None
     event: Callable[[], None] | None = None  # posts Events
     again_in_s: float = math.inf
     concerns_all: bool = False  # reconcile all objects of this kind
@@ -230,8 +232,8 @@ class Loop:
             try:
                 self._kube.patch(path, body)
             except (ApiError, KubeUnreachable) as error:
-                if isinstance(error, ApiError) and error.code in (404, 409):
-                    return ""  # the object was deleted, or replaced by another of the same name
+                if isinstance(error, ApiError) and error.code == 404:
+                    return ""  # the object was deleted
                 log.warning("status not written", path=path, error=str(error))
                 return str(error)
             return ""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from pathlib import Path
-from typing import Any, TypeVar
 
 import structlog
 
@@ -20,12 +19,12 @@ from function_gateway.endpoints import (
     read_slice,
 )
 from function_gateway.metrics import BalancerMetrics
-from function_gateway.notices import Notices
 from function_gateway.quotas import Refusals
 from function_gateway.settings import Settings
 from surgekit.haproxy.runtime import Runtime
 from surgekit.kube.client import Kube
-from surgekit.kube.table import Seen, Table, Unreadable
+from surgekit.kube.events import EventRecorder
+from surgekit.kube.table import ObjectTable, Unreadable, by_uid
 from surgekit.kube.watch import Watch
 from surgekit.process import controller
 from surgekit.process.health_server import serve
@@ -34,59 +33,10 @@ __all__ = ["Controller", "run"]
 
 log = structlog.get_logger(__name__)
 
-Json = dict[str, Any]
-T = TypeVar("T")
 _POLL_S = 0.25  # how soon a new HAProxy is noticed; it holds requests until then
 _PAUSE_S = 1.0  # after a round that failed
 _STUCK_S = 60.0
 _QUOTAS_S = 5.0  # between two looks at what was refused
-
-
-class _Collection(Table[T]):
-    """Slices or pods; called from its watch's thread."""
-
-    def __init__(
-        self,
-        unreadable: Unreadable,
-        lock: threading.Lock,
-        changed: threading.Event,
-        read: Callable[[Json], T],
-        keep: Callable[[Set[str]], None],
-        put: Callable[[str, T | None], bool],
-    ) -> None:
-        super().__init__(unreadable)
-        self._lock, self._changed = lock, changed
-        self._read, self._keep, self._put = read, keep, put
-
-    def read(self, obj: Json) -> T:
-        return self._read(obj)
-
-    def listed(self, there: Sequence[Seen], arrival_s: float) -> None:
-        super().listed(there, arrival_s)
-        self._changed.set()  # by none as well: HAProxy is to be told of that
-
-    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
-        with self._lock:
-            self._keep({obj.uid for obj in there})
-
-    def put(self, obj: Seen, says: T, arrival_s: float) -> None:  # noqa: ARG002
-        self._tell(obj.uid, says)
-
-    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
-        self._tell(obj.uid, None)
-
-    def _tell(self, uid: str, says: T | None) -> None:
-        with self._lock:
-            changed = self._put(uid, says)
-        if changed:
-            self._changed.set()
-
-
-class _Pods(_Collection[int | None]):
-    def put(self, obj: Seen, says: int | None, arrival_s: float) -> None:
-        """An annotation that says nothing usable changes nothing: what the pod said before stands."""
-        if says is not None:
-            super().put(obj, says, arrival_s)
 
 
 class Controller(controller.Controller):
@@ -97,11 +47,29 @@ class Controller(controller.Controller):
         self._balancer = Balancer(settings, haproxy)
         self._endpoints, self._lock = Endpoints(), threading.Lock()
         self._changed = threading.Event()
-        state = self._endpoints
-        unreadable = Unreadable(kube, "balancer")
-        shared = (unreadable, self._lock, self._changed)
-        slices = _Collection(*shared, read_slice, state.keep_slices, state.put_slice)
-        pods = _Pods(*shared, read_concurrency, state.keep_pods, state.put_pod)
+        state, events = self._endpoints, EventRecorder(kube, "balancer")
+        unreadable, self._service_events = Unreadable(events), events.about("v1", "Service")
+        slices = ObjectTable(
+            unreadable,
+            read_slice,
+            key=by_uid,
+            lock=self._lock,
+            on_list=lambda uids, _: state.keep_slices(uids),
+            on_put=lambda uid, piece, _: state.put_slice(uid, piece),
+            on_drop=lambda uid, _: state.put_slice(uid, None),
+            on_change=self._changed.set,
+        )
+        pods = ObjectTable(
+            unreadable,
+            read_concurrency,
+            key=by_uid,
+            lock=self._lock,
+            on_list=lambda uids, _: state.keep_pods(uids),
+            # An annotation that says nothing usable changes nothing: what the pod said before stands.
+            on_put=lambda uid, limit, _: limit is not None and state.put_pod(uid, limit),
+            on_drop=lambda uid, _: state.put_pod(uid, None),
+            on_change=self._changed.set,
+        )
         self._watches = {
             "endpointslices": Watch(
                 kube, "/apis/discovery.k8s.io/v1/endpointslices", slices, labelSelector=COMBOFUNC
@@ -111,7 +79,7 @@ class Controller(controller.Controller):
         self.metrics = BalancerMetrics(self._balancer, haproxy)
         self.metrics.registry.register(unreadable)
         self._complaints: dict[tuple[str, Function], int] = {}
-        self._haproxy, self._notices = haproxy, Notices(kube)
+        self._haproxy = haproxy
         self._told_without: Set[Function] = frozenset()
         self._refusals, self._next_look_s = Refusals(), 0.0
         quota = settings.connections_per_namespace
@@ -119,11 +87,14 @@ class Controller(controller.Controller):
         self._missing = "HAProxy was not told of the pods yet"
         # Old news from the API server are no reason not to be ready: pods answer all the same.
         super().__init__(
-            "balancer", self.metrics.registry, ages_s=self._ages_s, missing=lambda: self._missing
+            "balancer",
+            self.metrics.registry,
+            ages_s=self._ages_s,
+            missing=lambda: self._missing,
+            events=events,
         )
         for watch in self._watches.values():
             self.run_beside(watch)
-        self.run_beside(self._notices)
         self.loop("haproxy", self._step, _STUCK_S)
 
     def _ages_s(self, now_s: float) -> dict[str, float]:
@@ -163,7 +134,7 @@ class Controller(controller.Controller):
         """Tell owners: once of each function without a backend, now and then that requests are refused."""
         without, now_s = self._balancer.without_backend, time.monotonic()
         for function in without.keys() - self._told_without:
-            self._notices.post(function, "NoBackend", without[function])
+            self._notify(function, "NoBackend", without[function])
         self._told_without = without.keys()
         if now_s < self._next_look_s:
             return
@@ -176,7 +147,17 @@ class Controller(controller.Controller):
             functions = [one for one in self._balancer.served.values() if one.function.namespace == namespace]
             if busiest := max(functions, key=lambda one: under_way.get(one.backend, 0), default=None):
                 note = f"{more} requests for functions of {namespace} were refused (429): {self._quota}"
-                self._notices.post(busiest.function, "RequestsRefused", note)
+                self._notify(busiest.function, "RequestsRefused", note)
+
+    def _notify(self, function: Function, reason: str, note: str) -> None:
+        """Post an Event on the Service of a function that is past its share."""
+        log.warning("function past its share", reason=reason, namespace=function.namespace,
+                    function=function.name, error=note)  # fmt: skip
+        with self._lock:
+            service = self._endpoints.service(function)
+        if service:
+            metadata = {"namespace": function.namespace, "name": service[0], "uid": service[1]}
+            self._service_events.post(metadata, reason, note, "Warning")
 
     def _complain(self, unknown: Mapping[Function, int]) -> None:
         """Say once who gets no requests and why."""

@@ -35,6 +35,7 @@ class Function:
 @dataclass(frozen=True)
 class Slice:
     function: Function
+    service: tuple[str, str] | None  # name and uid of its owner
     order: tuple[str, ...]  # of two slices with the same pod, the first counts: IPv4 before IPv6
     pods: tuple[tuple[str, str, int], ...]  # uid, address, port
 
@@ -78,6 +79,11 @@ class Endpoints:
         """Ready pods without a usable concurrency annotation, by function."""
         self._refresh()
         return {function: known.unknown for function, known in self._known.items()}
+
+    def service(self, function: Function) -> tuple[str, str] | None:
+        """Name and uid of the function's Service; of several, any."""
+        slices = self._by_function.get(function, {})
+        return next((piece.service for piece in slices.values() if piece.service), None)
 
     def put_slice(self, uid: str, after: Slice | None) -> bool:
         """Set or, with None, drop a slice. True if anything changed."""
@@ -133,9 +139,11 @@ def read_slice(obj: Json) -> Slice:
     meta = obj["metadata"]
     function = Function(meta["namespace"], meta["labels"][COMBOFUNC])
     order = (obj.get("addressType", ""), meta["namespace"], meta["name"])
+    owners = (owner for owner in meta.get("ownerReferences") or () if owner["kind"] == "Service")
+    service = next(((owner["name"], owner["uid"]) for owner in owners), None)
     port = _port(obj.get("ports") or [])
     if port is None:
-        return Slice(function, order, ())
+        return Slice(function, service, order, ())
     ready = (
         (endpoint["targetRef"]["uid"], endpoint["addresses"][0], port)
         for endpoint in obj.get("endpoints") or []
@@ -145,7 +153,7 @@ def read_slice(obj: Json) -> Slice:
         and endpoint.get("addresses")
         and _is_address(endpoint["addresses"][0])
     )
-    return Slice(function, order, tuple(ready))
+    return Slice(function, service, order, tuple(ready))
 
 
 def _is_address(text: str) -> bool:

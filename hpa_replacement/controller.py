@@ -12,8 +12,9 @@ from hpa_replacement.observe.sources import ClusterSource
 from hpa_replacement.policy_reconciler import PolicyReconciler, ReadPolicy
 from hpa_replacement.settings import Settings
 from surgekit.kube.client import Kube
-from surgekit.kube.events import Events
+from surgekit.kube.events import EventRecorder
 from surgekit.kube.lease import Lease
+from surgekit.kube.table import Unreadable
 from surgekit.process import controller
 from surgekit.process.health_server import serve
 from surgekit.prometheus.client import Prometheus, Queries
@@ -34,7 +35,8 @@ class Controller(controller.Controller):
         prometheus: Queries,
         read_policy: ReadPolicy = kneepolicy.read,
     ) -> None:
-        source = ClusterSource(kube)
+        events = EventRecorder(kube, "kneescale")
+        source = ClusterSource(kube, Unreadable(events))
         metrics = KneeScaleMetrics()
         metrics.registry.register(source.unreadable)
         super().__init__(
@@ -43,13 +45,23 @@ class Controller(controller.Controller):
             ages_s=source.ages_s,
             max_input_age_s=settings.max_input_age_s,
             lease=Lease(kube, settings.lease_namespace, LEASE_NAME),
-            events=Events(kube, "kneescale", "coordination.k8s.io/v1", "Lease"),
+            events=events,
         )
         self.run_beside(source)
+        policy_events = events.about("surgekit.dev/v1alpha1", "KneePolicy")
         self.lead(
             "policies",
             lambda: _Policies(
-                PolicyReconciler(settings, kube, source, prometheus, metrics, lambda: self.leads, read_policy)
+                PolicyReconciler(
+                    settings,
+                    kube,
+                    source,
+                    prometheus,
+                    metrics,
+                    policy_events,
+                    lambda: self.leads,
+                    read_policy,
+                )
             ),
         )
         if settings.knative:

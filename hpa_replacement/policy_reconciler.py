@@ -35,6 +35,7 @@ from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.events import Events
 from surgekit.kube.scale import NotScalable, Scales
 from surgekit.kube.scale_target import ScaleTarget
+from surgekit.kube.status import patch_status
 from surgekit.process.modes import Mode
 from surgekit.prometheus.client import Queries, QueryBatch
 from surgekit.prometheus.query_lanes import Lanes
@@ -71,14 +72,14 @@ class PolicyReconciler:
         source: ClusterSource,
         prometheus: Queries,
         metrics: KneeScaleMetrics,
+        events: Events,
         leads: Callable[[], bool],
         read_policy: ReadPolicy = kneepolicy.read,
     ) -> None:
         self._settings, self._kube, self._source, self._prometheus = settings, kube, source, prometheus
-        self._metrics, self._leads, self._read_policy = metrics, leads, read_policy
+        self._metrics, self._events, self._leads, self._read_policy = metrics, events, leads, read_policy
         self._scales = Scales(kube)
         self._observer = TargetObserver(settings, source, self._scales)
-        self._events = Events(kube, "kneescale", "surgekit.dev/v1alpha1", "KneePolicy")
         self._lanes = Lanes(
             prometheus, _LANE_TIMEOUTS * settings.prometheus_timeout_s, not settings.unconfined_promql
         )
@@ -248,10 +249,8 @@ class PolicyReconciler:
         whole = status | {"observedGeneration": generation, "conditions": conditions}
         if all(before.get(k) == v for k, v in whole.items()):
             return  # nothing changed
-        path = kneepolicy.KNEE_POLICIES.path(metadata["namespace"], metadata["name"], "status")
-        # The uid makes the API server refuse the patch if the name now belongs to a new policy.
-        body = {"metadata": {"uid": metadata["uid"]}, "status": whole}
-        self._kube.patch(path, body)
+        # The next leader continues from it, so it must not get into a newer policy of the same name.
+        patch_status(self._kube, kneepolicy.KNEE_POLICIES, metadata, whole)
 
 
 def _request(observation: Observation | Refusal) -> MetricsRequest | None:

@@ -18,8 +18,9 @@ from node_speed_probe.publisher import Publisher, read_all
 from node_speed_probe.settings import Settings
 from node_speed_probe.sources import ApiWatches, Source
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
-from surgekit.kube.events import Events
+from surgekit.kube.events import EventRecorder
 from surgekit.kube.lease import Lease
+from surgekit.kube.table import Unreadable
 from surgekit.process.controller import Controller
 from surgekit.process.health_server import serve
 from surgekit.process.modes import Mode
@@ -40,13 +41,14 @@ class Probe(Controller):
         self._facts: queue.SimpleQueue[tuple[Fact, float]] = queue.SimpleQueue()
         self._ledger: Ledger | None = None
         self._next_snapshot_s = 0.0
-        watches = ApiWatches(kube)
-        self._source = source or watches
+        events = EventRecorder(kube, "probe")
+        unreadable = Unreadable(events)
+        self._source = source or ApiWatches(kube, unreadable)
         metrics = ProbeMetrics(lambda: self.snapshot)
-        metrics.registry.register(watches.unreadable)
+        metrics.registry.register(unreadable)
         if settings.mode is Mode.OFF:
             log.info("probe is off", mode=settings.mode)
-            super().__init__("probe", metrics.registry, ages_s=lambda _now_s: {})
+            super().__init__("probe", metrics.registry, events=events, ages_s=lambda _now_s: {})
             return
         enforce = settings.mode is Mode.ENFORCE
         super().__init__(
@@ -56,7 +58,7 @@ class Probe(Controller):
             max_input_age_s=settings.max_input_age_s,
             missing=lambda: "" if self.snapshot.taken_s > 0 else "no estimates yet",
             lease=Lease(kube, settings.lease_namespace, LEASE_NAME) if enforce else None,
-            events=Events(kube, "probe", "coordination.k8s.io/v1", "Lease"),
+            events=events,
         )
         self.loop("ledger", self._measure)
         if enforce:

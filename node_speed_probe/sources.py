@@ -7,7 +7,7 @@ are small: no JSON of a pod is kept or queued.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from node_speed_probe.model import (
     Fact,
@@ -34,6 +34,7 @@ from surgekit.kube.watch import Watch
 __all__ = ["ApiWatches", "Source", "Tell", "node_seen", "pod_seen", "pull_seen"]
 
 Json = dict[str, Any]
+T = TypeVar("T", bound=Fact)
 Tell = Callable[[Fact, float], None]
 # Leave out the kubelet's other Events on every pod: they would triple the stream.
 _EVENTS = "involvedObject.kind=Pod,reason!=Scheduled,reason!=Created,reason!=Started,reason!=Killing"
@@ -53,13 +54,12 @@ class Source(Protocol):
 class ApiWatches:
     """Measures by arrival on the API watch, because API timestamps have whole seconds."""
 
-    def __init__(self, kube: Kube) -> None:
-        self._kube = kube
-        self.unreadable = Unreadable(kube, "probe")
+    def __init__(self, kube: Kube, unreadable: Unreadable) -> None:
+        self._kube, self._unreadable = kube, unreadable
         self._watches: dict[str, Watch] = {}
 
     def start(self, tell: Tell) -> None:
-        unread = self.unreadable
+        unread = self._unreadable
         watch = Watch(self._kube, "/api/v1/nodes", _Nodes(unread, tell)).start()
         # Nodes first: a node's images must be known before its pods are measured.
         watch.synced.wait(timeout=30.0)
@@ -82,11 +82,19 @@ class ApiWatches:
         return {n: self._watches[n].age_s(now_s) if n in self._watches else float("inf") for n in names}
 
 
-class _Pods(Table[PodSeen | None]):
+class _Facts(Table[T | None]):
+    """Tells what it reads."""
+
     def __init__(self, unreadable: Unreadable, tell: Tell) -> None:
         super().__init__(unreadable)
         self._tell = tell
 
+    def put(self, obj: Seen, says: T | None, arrival_s: float) -> None:  # noqa: ARG002
+        if says is not None:
+            self._tell(says, arrival_s)
+
+
+class _Pods(_Facts[PodSeen]):
     def read(self, obj: Json) -> PodSeen | None:
         return pod_seen(obj)
 
@@ -94,19 +102,11 @@ class _Pods(Table[PodSeen | None]):
         unread = frozenset(pod.uid for pod in there if not pod.readable)
         self._tell(PodsListed(tuple(pod.says for pod in there if pod.says), unread), arrival_s)
 
-    def put(self, obj: Seen, says: PodSeen | None, arrival_s: float) -> None:  # noqa: ARG002
-        if says:
-            self._tell(says, arrival_s)
-
     def drop(self, obj: Seen, arrival_s: float) -> None:
         self._tell(PodGone(obj.uid), arrival_s)
 
 
-class _Nodes(Table[NodeSeen]):
-    def __init__(self, unreadable: Unreadable, tell: Tell) -> None:
-        super().__init__(unreadable)
-        self._tell = tell
-
+class _Nodes(_Facts[NodeSeen]):
     def read(self, obj: Json) -> NodeSeen:
         return node_seen(obj)
 
@@ -114,31 +114,22 @@ class _Nodes(Table[NodeSeen]):
         unread = frozenset(node.name for node in there if not node.readable)
         self._tell(NodesListed(tuple(node.says for node in there if node.readable), unread), arrival_s)
 
-    def put(self, obj: Seen, says: NodeSeen, arrival_s: float) -> None:  # noqa: ARG002
-        self._tell(says, arrival_s)
-
     def drop(self, obj: Seen, arrival_s: float) -> None:
         self._tell(NodeGone(obj.name), arrival_s)
 
 
-class _Events(Table[tuple[str, PullStarted | PullEnded] | None]):
-    def __init__(self, unreadable: Unreadable, tell: Tell) -> None:
-        super().__init__(unreadable)
-        self._tell = tell
-
-    def read(self, obj: Json) -> tuple[str, PullStarted | PullEnded] | None:
-        pull = pull_seen(obj)
-        return (str(obj.get("lastTimestamp") or ""), pull) if pull else None
+class _Events(_Facts[PullStarted | PullEnded]):
+    def read(self, obj: Json) -> PullStarted | PullEnded | None:
+        return pull_seen(obj)
 
     def listed(self, there: Sequence[Seen], arrival_s: float) -> None:
         """Apply Events in the order of their timestamps, so that an ended pull does not begin again."""
-        told = [event.says for event in there if event.says]
-        for _, pull in sorted(told, key=lambda t: (t[0], isinstance(t[1], PullEnded))):
-            self._tell(pull, arrival_s)
 
-    def put(self, obj: Seen, says: tuple[str, PullStarted | PullEnded] | None, arrival_s: float) -> None:  # noqa: ARG002
-        if says:
-            self._tell(says[1], arrival_s)
+        def order(event: Seen) -> tuple[str, bool]:
+            return str(event.obj.get("lastTimestamp") or ""), isinstance(event.says, PullEnded)
+
+        for event in sorted((event for event in there if event.says), key=order):
+            self._tell(event.says, arrival_s)
 
     def drop(self, obj: Seen, arrival_s: float) -> None:
         """Nothing to do: Events expire."""

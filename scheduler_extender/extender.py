@@ -28,7 +28,9 @@ from scheduler_extender.requests import parse
 from scheduler_extender.settings import Settings
 from scheduler_extender.sources import NO_NAMESPACE, Sources
 from surgekit.kube.client import Kube
+from surgekit.kube.events import EventRecorder
 from surgekit.kube.pods import images, requests
+from surgekit.kube.table import Unreadable
 from surgekit.process.modes import Mode
 
 __all__ = ["Extender"]
@@ -76,9 +78,11 @@ class Extender:
         nodes = NodeTable(settings.default_tau_create_s, settings.default_image_pull_s, seed=platform.node())
         self.state = ClusterState(nodes, settings.assumed_pod_ttl_s, settings.creation_limit_s)
         self._price_lists = PriceLists(nodes)
-        self.sources = Sources(kube, self.state)
+        self.events = EventRecorder(kube, "extender")
+        unreadable = Unreadable(self.events)
+        self.sources = Sources(kube, unreadable, self.state)
         self.registry = CollectorRegistry()
-        self.registry.register(self.sources.unreadable)
+        self.registry.register(unreadable)
         self.metrics = Metrics(self.registry)
         self._recent: OrderedDict[str, Decision] = OrderedDict()  # pod uid -> its latest decision
         self._unseen: list[tuple[Decision, float]] = []  # not yet in metrics and log

@@ -49,6 +49,7 @@ class Application:
         self.ports = requests, health_port(self, requests=requests)
 
     def start(self) -> Application:
+        self.extender.events.start()
         self.extender.sources.start()
         threading.Thread(target=self._tick, name="tick", daemon=True).start()
         return self
@@ -56,6 +57,7 @@ class Application:
     def stop(self) -> None:
         for port in self.ports:
             port.close()
+        self.extender.events.stop()
 
     def _tick(self) -> None:
         while True:

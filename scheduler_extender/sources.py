@@ -10,20 +10,19 @@ from collections import deque
 from collections.abc import Callable, Set
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from cluster_model.cluster_state import ClusterState, PodFacts
 from cluster_model.node_table import NodeFacts, SpeedFacts
 from cluster_model.readers import read_node, read_pod, read_speed
 from surgekit.kube.client import Kube
-from surgekit.kube.table import ObjectTable, Unreadable
+from surgekit.kube.table import ObjectTable, Seen, Unreadable, by_name, by_uid
 from surgekit.kube.watch import Watch
 
 __all__ = ["NO_NAMESPACE", "Namespace", "Sources"]
 
 Json = dict[str, Any]
 Change = Callable[[], None]
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -39,20 +38,19 @@ NO_NAMESPACE = Namespace({}, {})
 class Sources:
     """The watches, their inbox, and the age of each."""
 
-    def __init__(self, kube: Kube, state: ClusterState) -> None:
-        self._state, self._inbox = state, deque[Change]()
+    def __init__(self, kube: Kube, unreadable: Unreadable, state: ClusterState) -> None:
+        self._unreadable, self._state, self._inbox = unreadable, state, deque[Change]()
         self.namespaces: dict[str, Namespace] = {}
-        self.unreadable = Unreadable(kube, "extender")
         known = state.nodes
         nodes = self._table(
-            read_node, "name", keep=known.keep_nodes, put=self._put_node, drop=known.drop_node
+            read_node, by_name, keep=known.keep_nodes, put=self._put_node, drop=known.drop_node
         )
-        pods = self._table(read_pod, "uid", keep=state.keep_pods, put=self._put_pod, drop=state.drop_pod)
+        pods = self._table(read_pod, by_uid, keep=state.keep_pods, put=self._put_pod, drop=state.drop_pod)
         speeds = self._table(
-            read_speed, "name", keep=known.keep_speeds, put=self._put_speed, drop=known.drop_speed
+            read_speed, by_name, keep=known.keep_speeds, put=self._put_speed, drop=known.drop_speed
         )
         namespaces = self._table(
-            _read_namespace, "name",
+            _read_namespace, by_name,
             keep=self._keep_namespaces, put=self._put_namespace, drop=self._drop_namespace,
         )  # fmt: skip
         self._watches = {
@@ -87,29 +85,22 @@ class Sources:
     def _table(
         self,
         read: Callable[[Json], T],
-        key: Literal["uid", "name"],
+        key: Callable[[Seen], str],
         *,
         keep: Callable[[Set[str]], None],
         put: Callable[[str, T, float], None],
         drop: Callable[[str], None],
-    ) -> ObjectTable[T]:
+    ) -> ObjectTable[str, T]:
         """A table that queues its changes; `keep`, `put` and `drop` run on the serving thread."""
+        append = self._inbox.append
         return ObjectTable(
-            self.unreadable,
+            self._unreadable,
             read,
             key=key,
-            on_list=self._queued(keep),
-            on_put=self._queued(put),
-            on_drop=self._queued(drop),
+            on_list=lambda keys, _: append(partial(keep, keys)),
+            on_put=lambda key, facts, arrival_s: append(partial(put, key, facts, arrival_s)),
+            on_drop=lambda key, _: append(partial(drop, key)),
         )
-
-    def _queued(self, change: Callable[P, None]) -> Callable[P, None]:
-        """A function that appends `change`, with its arguments, to the inbox."""
-
-        def append(*args: P.args, **kwargs: P.kwargs) -> None:
-            self._inbox.append(partial(change, *args, **kwargs))
-
-        return append
 
     # --- on the serving thread, by way of the inbox ---
 

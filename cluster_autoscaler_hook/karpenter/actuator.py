@@ -11,21 +11,20 @@ from prometheus_client import Counter
 
 from cluster_autoscaler_hook.karpenter import claims, nodeplan
 from cluster_autoscaler_hook.karpenter.claim_lifecycle import ClaimRemoval, PodRelease
+from cluster_autoscaler_hook.karpenter.labels import GATE
 from cluster_autoscaler_hook.karpenter.model import Plan
 from cluster_autoscaler_hook.karpenter.notices import Notice
 from cluster_autoscaler_hook.karpenter.pending_pods import HandOver
 from cluster_autoscaler_hook.karpenter.settings import Settings
-from surgekit.kube.api_path import Resource
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
-from surgekit.kube.events import Events
+from surgekit.kube.events import EventRecorder
+from surgekit.kube.nomination import PodRef, nominate_and_release
 
 __all__ = ["Actuator"]
 
 log = structlog.get_logger(__name__)
 Json = dict[str, Any]
 T = TypeVar("T")
-_REPORTER = "node-planner"
-_PODS = Resource("v1", "pods")
 _PARALLEL_WRITES = 8
 # The object is gone or was changed by others (422: the pod is bound already); the next view shows it.
 _OVERTAKEN = frozenset({404, 409, 422})
@@ -34,10 +33,17 @@ _OVERTAKEN = frozenset({404, 409, 422})
 class Actuator:
     """Writes while `allowed()`, which is asked before every write: the Lease can be lost in between."""
 
-    def __init__(self, kube: Kube, settings: Settings, allowed: Callable[[], bool], writes: Counter) -> None:
+    def __init__(
+        self,
+        kube: Kube,
+        events: EventRecorder,
+        settings: Settings,
+        allowed: Callable[[], bool],
+        writes: Counter,
+    ) -> None:
         self._kube, self._settings, self._allowed, self._writes = kube, settings, allowed, writes
-        self._pod_events = Events(kube, _REPORTER, "v1", "Pod")
-        self._plan_events = Events(kube, _REPORTER, nodeplan.NODE_PLANS.api_version, "NodePlan")
+        self._pod_events = events.about("v1", "Pod")
+        self._plan_events = events.about(nodeplan.NODE_PLANS.api_version, "NodePlan")
         self._plan_metadata: Json = {"name": settings.pool}
         self._pool = ThreadPoolExecutor(_PARALLEL_WRITES, thread_name_prefix="write")
 
@@ -64,12 +70,8 @@ class Actuator:
         done: list[PodRelease] = []
 
         def write(release: PodRelease) -> None:
-            pod = (release.namespace, release.pod)
-            # The uid makes the API server refuse if a new pod has the same name.
-            uid = {"uid": release.uid}
-            status = {"nominatedNodeName": release.node}
-            self._kube.patch(_PODS.path(*pod, "status"), {"metadata": uid, "status": status})
-            self._kube.patch(_PODS.path(*pod), {"metadata": uid, "spec": {"schedulingGates": None}})
+            pod = PodRef(release.namespace, release.pod, release.uid)
+            nominate_and_release(self._kube, pod, GATE, release.node)
             done.append(release)
 
         self._each("release", write, releases)
@@ -79,9 +81,7 @@ class Actuator:
         """Remove our gate from each pod and post the reason as an Event."""
 
         def write(pod: HandOver) -> None:
-            rest = [{"name": gate} for gate in pod.other_gates]
-            body = {"metadata": {"uid": pod.uid}, "spec": {"schedulingGates": rest or None}}
-            self._kube.patch(_PODS.path(pod.namespace, pod.pod), body)
+            nominate_and_release(self._kube, PodRef(pod.namespace, pod.pod, pod.uid), GATE)
             metadata = {"namespace": pod.namespace, "name": pod.pod, "uid": pod.uid}
             note = f"No node is planned for this pod: {pod.reason}"
             self._pod_events.post(metadata, "LeftToKarpenter", note)

@@ -137,7 +137,7 @@ def _hand_overs(
             reason = f"it waited {now - wait.since:.0f} s, and no node is being prepared for it"
         else:
             continue
-        yield HandOver(pod.uid, pod.namespace, pod.name, (), reason)
+        yield HandOver(pod.uid, pod.namespace, pod.name, reason)
 
 
 def _removal_if_empty(

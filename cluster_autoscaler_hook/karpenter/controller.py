@@ -18,8 +18,9 @@ from cluster_autoscaler_hook.karpenter.sources import ClusterSource
 from cluster_autoscaler_hook.solver.model import Problem, Solution
 from cluster_autoscaler_hook.solver.solve import Variant, solve
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
-from surgekit.kube.events import Events
+from surgekit.kube.events import EventRecorder
 from surgekit.kube.lease import Lease
+from surgekit.kube.table import Unreadable
 from surgekit.process import controller
 from surgekit.process.health_server import serve
 
@@ -34,17 +35,19 @@ class Hook(controller.Controller):
 
     def __init__(self, settings: Settings, kube: Kube) -> None:
         self.settings = settings
-        self._source = ClusterSource(kube, settings, self._wake)
+        events = EventRecorder(kube, "node-planner")
+        unreadable = Unreadable(events)
+        self._source = ClusterSource(kube, unreadable, settings, self._wake)
         self._metrics = HookMetrics()
-        self._metrics.registry.register(self._source.unreadable)
-        self._actuator = Actuator(kube, settings, lambda: self.leads, self._metrics.writes)
+        self._metrics.registry.register(unreadable)
+        self._actuator = Actuator(kube, events, settings, lambda: self.leads, self._metrics.writes)
         super().__init__(
             "node_planner",
             self._metrics.registry,
             ages_s=self._source.ages_s,
             max_input_age_s=settings.max_input_age_s,
             lease=Lease(kube, settings.lease_namespace, LEASE_NAME),
-            events=Events(kube, "node-planner", "coordination.k8s.io/v1", "Lease"),
+            events=events,
         )
         self.run_beside(self._source)
         self._loop = self.lead("plan", self._session)

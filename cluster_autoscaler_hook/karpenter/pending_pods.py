@@ -21,12 +21,11 @@ _REASON_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """Remove our gate from a pod and leave it to kube-scheduler and Karpenter's pools."""
+    """Remove our gate from a pod and leave it to kube-scheduler and Karpenter's pools. Other gates stay."""
 
     uid: str
     namespace: str
     pod: str
-    other_gates: tuple[str, ...]  # stay on the pod
     reason: str
 
 
@@ -68,8 +67,7 @@ def classify(
 
 
 def _hand_over(pod: PendingPod, reason: str) -> HandOver:
-    other_gates = tuple(gate for gate in pod.gates if gate != GATE)
-    return HandOver(pod.uid, pod.namespace, pod.name, other_gates, reason[:_REASON_LENGTH])
+    return HandOver(pod.uid, pod.namespace, pod.name, reason[:_REASON_LENGTH])
 
 
 def group_by_reason(pods: Iterable[tuple[PendingPod | WaitingPod, str]]) -> tuple[PodGroup, ...]:

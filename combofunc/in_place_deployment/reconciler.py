@@ -174,8 +174,7 @@ class InPlaceDeploymentReconciler:
         changed = differs(before, patch)
         if changed:
             state.status_written = state.status_written | patch
-        body = {"metadata": {"uid": metadata["uid"]}, "status": patch}
-        status = (path, body) if changed else None
+        status = (path, {"status": patch}) if changed else None
         return Work(metadata["namespace"], actions, status, event, again_in_s)
 
 

@@ -28,6 +28,7 @@ from hpa_replacement.adapter.refusal import Refusal
 from hpa_replacement.adapter.settings import Settings
 from hpa_replacement.adapter.table import Policies
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+from surgekit.kube.events import EventRecorder
 from surgekit.kube.table import Unreadable
 from surgekit.process import request_server
 from surgekit.process.health_server import health_port
@@ -47,7 +48,8 @@ class Application:
 
     def __init__(self, settings: Settings, kube: Kube) -> None:
         self.settings = settings
-        unreadable = Unreadable(kube, "adapter")
+        self._events = EventRecorder(kube, "adapter")
+        unreadable = Unreadable(self._events)
         self.policies = Policies(kube, unreadable)
         self._directory = tempfile.TemporaryDirectory(prefix="surgekit-adapter-")
         self._ca_file = Path(self._directory.name) / "request-header-ca.crt"
@@ -63,6 +65,7 @@ class Application:
 
     def start(self) -> Application:
         self.load()
+        self._events.start()
         self._front_proxy.start()
         self.policies.start()
         return self
@@ -89,6 +92,7 @@ class Application:
             port.close()
         self.policies.stop()
         self._front_proxy.stop()
+        self._events.stop()
         self._directory.cleanup()
 
     def input_age_s(self) -> float:

@@ -14,10 +14,11 @@ from hpa_replacement.knative.pod_autoscaler import PodAutoscalerError, is_ours
 from hpa_replacement.knative.pod_autoscaler_status import Observed
 from hpa_replacement.knative.reconciliation import SKS_PATH, Create, Patch, Step, plan
 from hpa_replacement.metrics import KneeScaleMetrics
-from hpa_replacement.observe.sources import ClusterSource, Objects, unchanged
+from hpa_replacement.observe.sources import ClusterSource, unchanged
 from hpa_replacement.settings import Settings
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.scale import NotScalable, Scales
+from surgekit.kube.table import RowTable, by_full_name
 from surgekit.kube.watch import Watch, overdue
 
 __all__ = ["PodAutoscalerLoop"]
@@ -45,8 +46,9 @@ class PodAutoscalerLoop:
         self._metrics, self._leads = metrics, leads
         self._scales = Scales(kube)
         self._lock = threading.Lock()
-        unread = source.unreadable
-        self._pas, self._skss = (Objects(unread, self._lock, unchanged) for _ in range(2))
+        self._pas, self._skss = (
+            RowTable(source.unreadable, unchanged, key=by_full_name, lock=self._lock) for _ in range(2)
+        )
         self._watches = {
             "podautoscalers": Watch(kube, pod_autoscaler.PATH, self._pas),
             "serverlessservices": Watch(kube, SKS_PATH, self._skss),
@@ -103,7 +105,7 @@ class PodAutoscalerLoop:
 
     def _reconcile_due(self, now_s: float) -> None:
         with self._lock:
-            pas, skss = dict(self._pas.by_name), dict(self._skss.by_name)
+            pas, skss = dict(self._pas.rows), dict(self._skss.rows)
         policies = {(p["metadata"]["namespace"], p["metadata"]["name"]): p for p in self._source.policies()}
         for gone in self._reconciled.keys() - pas.keys():
             del self._reconciled[gone]
@@ -131,8 +133,8 @@ class PodAutoscalerLoop:
                     return False
                 self._apply(name, step)
         except (ApiError, KubeUnreachable, NotScalable) as error:
-            # 409: the watch has not delivered our own write yet, or the object was replaced.
-            if not (isinstance(error, ApiError) and error.code == 409):
+            # Overtaken: the watch has not delivered our own write yet, or the object was replaced.
+            if not (isinstance(error, ApiError) and error.overtaken):
                 self._metrics.failures.labels("knative").inc()
                 log.warning("reconciling failed, will retry", podautoscaler="/".join(name), error=str(error))
             return False

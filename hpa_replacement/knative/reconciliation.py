@@ -172,8 +172,9 @@ def _status(obj: Json, status: Json) -> tuple[Step, ...]:
 def _patch(resource: Resource, obj: Json, body: Json, subresource: str | None = None) -> Patch:
     metadata = obj["metadata"]
     path = resource.path(metadata["namespace"], metadata["name"], subresource)
-    # The uid makes the API server refuse the patch if the name now belongs to a new object.
-    return Patch(path, {"metadata": {"uid": metadata["uid"]}, **body})
+    # So that the API server refuses if the name now belongs to a new object. It ignores a uid in a status.
+    guard = "resourceVersion" if subresource else "uid"
+    return Patch(path, {"metadata": {guard: metadata[guard]}, **body})
 
 
 def _holds(have: Any, wanted: Any) -> bool:

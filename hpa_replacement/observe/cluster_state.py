@@ -85,7 +85,6 @@ class ClusterState:
         # When the last Ready pod with this label left; the latest entry is last.
         self._left_s: dict[tuple[str, str, str], float] = {}
         self._used: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-        self.nodes: dict[str, NodeRoom] = {}
 
     def keep_pods(self, uids: Set[str], now_s: float) -> None:
         """Remove all other pods."""
@@ -131,13 +130,6 @@ class ClusterState:
             used[0] += sign * pod.cpu_millicores
             used[1] += sign * pod.memory_bytes
             used[2] += sign
-
-    def put_node(self, name: str, room: NodeRoom | None) -> None:
-        """None: the node is gone or unschedulable."""
-        if room is None:
-            self.nodes.pop(name, None)
-        else:
-            self.nodes[name] = room
 
     def replicas(self, namespace: str, selector: Mapping[str, str]) -> list[Replica]:
         """Pods with all these labels, except those that are leaving."""

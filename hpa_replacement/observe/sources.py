@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from hpa_replacement import kneepolicy
 from hpa_replacement.observe.capacity import Resources, capacity, replicas_that_fit
 from hpa_replacement.observe.cluster_state import (
     ClusterState,
     NodeRoom,
-    PodRead,
     Replica,
     read_node,
     read_pod,
@@ -21,82 +20,13 @@ from hpa_replacement.observe.cluster_state import (
 from surgekit.kube.checked import checked
 from surgekit.kube.client import Kube
 from surgekit.kube.scale_target import ScaleTarget
-from surgekit.kube.table import Seen, Table, Unreadable
+from surgekit.kube.table import ObjectTable, RowTable, Unreadable, by_full_name, by_name, by_uid
 from surgekit.kube.watch import Watch
 
-__all__ = ["ClusterSource", "Objects", "unchanged"]
+__all__ = ["ClusterSource", "unchanged"]
 
 Json = dict[str, Any]
-T = TypeVar("T")
 _HPAS = "/apis/autoscaling/v2/horizontalpodautoscalers"
-
-
-class Objects(Table[T]):
-    """Objects by name, each as `read` converts it."""
-
-    def __init__(self, unreadable: Unreadable, lock: threading.Lock, read: Callable[[Json], T]) -> None:
-        super().__init__(unreadable)
-        self._lock, self._read = lock, read
-        self.by_name: dict[tuple[str, str], T] = {}
-
-    def read(self, obj: Json) -> T:
-        return self._read(obj)
-
-    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
-        with self._lock:
-            for gone in self.by_name.keys() - {(obj.namespace, obj.name) for obj in there}:
-                del self.by_name[gone]
-
-    def put(self, obj: Seen, says: T, arrival_s: float) -> None:  # noqa: ARG002
-        with self._lock:
-            self.by_name[obj.namespace, obj.name] = says
-
-    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
-        with self._lock:
-            self.by_name.pop((obj.namespace, obj.name), None)
-
-
-class _Pods(Table[PodRead | None]):
-    def __init__(self, unreadable: Unreadable, lock: threading.Lock, state: ClusterState) -> None:
-        super().__init__(unreadable)
-        self._lock, self._state = lock, state
-
-    def read(self, obj: Json) -> PodRead | None:
-        return read_pod(obj)
-
-    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:
-        with self._lock:
-            self._state.keep_pods({pod.uid for pod in there}, _unix_s(arrival_s))
-
-    def put(self, obj: Seen, says: PodRead | None, arrival_s: float) -> None:
-        with self._lock:
-            self._state.put_pod(obj.uid, says, _unix_s(arrival_s))
-
-    def drop(self, obj: Seen, arrival_s: float) -> None:
-        with self._lock:
-            self._state.put_pod(obj.uid, None, _unix_s(arrival_s))
-
-
-class _Nodes(Table[NodeRoom | None]):
-    def __init__(self, unreadable: Unreadable, lock: threading.Lock, state: ClusterState) -> None:
-        super().__init__(unreadable)
-        self._lock, self._state = lock, state
-
-    def read(self, obj: Json) -> NodeRoom | None:
-        return read_node(obj)
-
-    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
-        with self._lock:
-            for gone in self._state.nodes.keys() - {node.name for node in there}:
-                self._state.put_node(gone, None)
-
-    def put(self, obj: Seen, says: NodeRoom | None, arrival_s: float) -> None:  # noqa: ARG002
-        with self._lock:
-            self._state.put_node(obj.name, says)
-
-    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
-        with self._lock:
-            self._state.put_node(obj.name, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +55,28 @@ def _unix_s(arrival_s: float) -> float:
 
 
 class ClusterSource:
-    def __init__(self, kube: Kube) -> None:
+    def __init__(self, kube: Kube, unreadable: Unreadable) -> None:
         self._lock = threading.Lock()
         self._state = ClusterState()
-        self.unreadable = unread = Unreadable(kube, "kneescale")
-        self._policies = Objects(unread, self._lock, unchanged)
-        self._hpas = Objects(unread, self._lock, _read_hpa)
+        self.unreadable = unread = unreadable
+        self._policies = RowTable(unread, unchanged, key=by_full_name, lock=self._lock)
+        self._hpas = RowTable(unread, _read_hpa, key=by_full_name, lock=self._lock)
+        self._nodes = RowTable(unread, read_node, key=by_name, lock=self._lock)
+        state = self._state
+        pods = ObjectTable(
+            unread,
+            read_pod,
+            key=by_uid,
+            lock=self._lock,
+            on_list=lambda uids, arrival_s: state.keep_pods(uids, _unix_s(arrival_s)),
+            on_put=lambda uid, pod, arrival_s: state.put_pod(uid, pod, _unix_s(arrival_s)),
+            on_drop=lambda uid, arrival_s: state.put_pod(uid, None, _unix_s(arrival_s)),
+        )
         self._watches = {
             "kneepolicies": Watch(kube, kneepolicy.PATH, self._policies),
             "horizontalpodautoscalers": Watch(kube, _HPAS, self._hpas),
-            "pods": Watch(kube, "/api/v1/pods", _Pods(unread, self._lock, self._state)),
-            "nodes": Watch(kube, "/api/v1/nodes", _Nodes(unread, self._lock, self._state)),
+            "pods": Watch(kube, "/api/v1/pods", pods),
+            "nodes": Watch(kube, "/api/v1/nodes", self._nodes),
         }
 
     def start(self) -> None:
@@ -151,7 +92,7 @@ class ClusterSource:
 
     def policies(self) -> list[Json]:
         with self._lock:
-            return [self._policies.by_name[name] for name in sorted(self._policies.by_name)]
+            return [self._policies.rows[name] for name in sorted(self._policies.rows)]
 
     def hpas_of(self, target: ScaleTarget) -> list[str]:
         """HorizontalPodAutoscalers that scale the same target."""
@@ -159,7 +100,7 @@ class ClusterSource:
         with self._lock:
             return [
                 name
-                for (namespace, name), scaled in self._hpas.by_name.items()
+                for (namespace, name), scaled in self._hpas.rows.items()
                 if namespace == target.namespace and scaled == same
             ]
 
@@ -172,7 +113,7 @@ class ClusterSource:
     def capacity(self, replica: Replica, running: int, extra_nodes: int) -> int:
         """Eq. (4) for replicas like this one, on the nodes it may run on."""
         with self._lock:
-            nodes = [node for node in self._state.nodes.values() if replica.may_go_to(node)]
+            nodes = [node for node in self._nodes.rows.values() if replica.may_go_to(node)]
             free = [_resources(*self._state.free(node)) for node in nodes]
         request = _resources(replica.cpu_millicores, replica.memory_bytes, 1)
         return capacity(free, request, running, extra_nodes * _most_on_one_node(nodes, request))

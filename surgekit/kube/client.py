@@ -22,10 +22,11 @@ from kubernetes.stream import portforward
 from surgekit.errors import UserError
 from surgekit.kube.api_path import checked
 
-__all__ = ["ApiError", "Kube", "KubeUnreachable", "NoCluster"]
+__all__ = ["STRATEGIC_MERGE", "ApiError", "Kube", "KubeUnreachable", "NoCluster"]
 
 Json = dict[str, Any]
 MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 _CONNECT_S, _READ_S = 5.0, 30.0
 # The server ends a watch after its timeout. Silence for this much longer means that the connection is dead.
 _WATCH_GRACE_S = 10.0
@@ -45,6 +46,16 @@ class ApiError(UserError):
     def __init__(self, code: int, reason: str, message: str) -> None:
         super().__init__(f"{code} {reason}: {message}")
         self.code, self.reason, self.message = code, reason, message
+
+    @property
+    def overtaken(self) -> bool:
+        """Whether the object is gone, changed or replaced by one of the same name: the watch will show it.
+
+        A patch that carries the uid of an earlier object is not a conflict to the API server but invalid.
+        """
+        if self.code == 404:  # unless the API server has no such (sub)resource at all
+            return "could not find the requested resource" not in self.message
+        return self.code == 409 or (self.code == 422 and "metadata.uid" in self.message)
 
 
 class Kube:
@@ -116,9 +127,8 @@ class Kube:
 
     def stream(self, path: str, **query: str | int | bool) -> Iterator[list[bytes]]:
         """Yield the lines of a watch, in the batches in which they arrive."""
-        response = self._request(
-            "GET", path, query, None, "", float(query["timeoutSeconds"]) + _WATCH_GRACE_S
-        )
+        read_s = float(query["timeoutSeconds"]) + _WATCH_GRACE_S
+        response = self._request("GET", path, query, read_s=read_s)
         try:
             pending = b""
             for chunk in response.stream(1 << 18, decode_content=True):
@@ -167,8 +177,9 @@ class Kube:
         method: str,
         path: str,
         query: dict[str, str | int | bool],
-        body: Any,
-        content_type: str,
+        body: Any = None,
+        content_type: str = "",
+        *,
         read_s: float,
     ) -> urllib3.BaseHTTPResponse:
         headers = {"Accept": "application/json"}

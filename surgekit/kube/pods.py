@@ -62,7 +62,8 @@ def creation(pod: Json) -> Creation:
 
 def images(pod: Json) -> tuple[str, ...]:
     spec = pod.get("spec") or {}
-    found = (c.get("image") or "" for c in (*(spec.get("initContainers") or ()), *spec.get("containers", ())))
+    containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    found = (c.get("image") or "" for c in containers)
     return tuple(dict.fromkeys(image_name(i) for i in found if i))
 
 

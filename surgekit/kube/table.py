@@ -6,30 +6,36 @@ names it in an Event. It keeps what it knew about the object, and does not take 
 
 from __future__ import annotations
 
-import queue
 import threading
-import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence, Set
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import structlog
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from surgekit.kube.client import Kube
-from surgekit.kube.events import Events
+from surgekit.kube.events import EventRecorder
 
-__all__ = ["ObjectTable", "Seen", "Table", "Unreadable"]
+__all__ = [
+    "ObjectTable",
+    "RowTable",
+    "Seen",
+    "Table",
+    "Unreadable",
+    "by_full_name",
+    "by_name",
+    "by_uid",
+]
 
 log = structlog.get_logger(__name__)
 Json = dict[str, Any]
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 REASON = "Unreadable"
-# Somebody may make thousands of unreadable objects: a few Events are enough.
-_EVENTS_A_MINUTE = 10
-_REMEMBERED = 1000
+_EVENTS_A_MINUTE = 10  # in one namespace: somebody may make thousands of unreadable objects
 _LONGEST_ERROR = 300
 
 
@@ -125,10 +131,22 @@ class Table(Generic[T]):
             self._unreadable.forget(uid)
 
 
-class ObjectTable(Table[T]):
+def by_uid(obj: Seen) -> str:
+    return obj.uid
+
+
+def by_name(obj: Seen) -> str:
+    return obj.name
+
+
+def by_full_name(obj: Seen) -> tuple[str, str]:
+    return obj.namespace, obj.name
+
+
+class ObjectTable(Table[T], Generic[K, T]):
     """A table without rows of its own: it passes each change to functions that keep the state.
 
-    Objects are identified by `key`. All functions are called from the watch's thread.
+    `key` identifies an object. All functions are called from the watch's thread.
     """
 
     def __init__(
@@ -136,31 +154,87 @@ class ObjectTable(Table[T]):
         unreadable: Unreadable,
         read: Callable[[Json], T],
         *,
-        on_list: Callable[[Set[str]], None],
-        on_put: Callable[[str, T, float], None],
-        on_drop: Callable[[str], None],
-        key: Literal["uid", "name"] = "uid",
+        key: Callable[[Seen], K],
+        on_list: Callable[[Set[K], float], object],
+        on_put: Callable[[K, T, float], object],
+        on_drop: Callable[[K, float], object],
+        lock: AbstractContextManager[object] | None = None,
+        on_change: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_list` gets the keys of all objects that exist, `on_put` an object's key, what was read of it,
-        and when it arrived (monotonic seconds), `on_drop` the key of a deleted object."""
+        """`on_list` gets the keys of all objects that exist, `on_put` an object's key and what was read,
+        `on_drop` the key of a deleted object. Each also gets the arrival (monotonic seconds), and runs under
+        `lock`.
+
+        `on_change` is called afterwards, without the lock: after a list, and after each change unless
+        `on_put` or `on_drop` returned False."""
         super().__init__(unreadable)
-        self._read, self._on_list, self._on_put, self._on_drop = read, on_list, on_put, on_drop
-        self._by_name = key == "name"
+        self._read, self._key, self._on_change = read, key, on_change
+        self._on_list, self._on_put, self._on_drop = on_list, on_put, on_drop
+        self._lock = lock or nullcontext()
+        self._changed = False
+        self.unread: set[str] = set()  # uids of existing objects whose last version could not be taken
+
+    def replace(self, objects: list[Json], arrival_s: float) -> None:
+        super().replace(objects, arrival_s)
+        self._on_change()
+
+    def apply(self, kind: str, obj: Json, arrival_s: float) -> None:
+        self._changed = False
+        super().apply(kind, obj, arrival_s)
+        if self._changed:
+            self._on_change()
 
     def read(self, obj: Json) -> T:
         return self._read(obj)
 
-    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002  # Table's signature
-        self._on_list({self._key(obj) for obj in there})
+    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:
+        with self._lock:
+            self.unread &= {obj.uid for obj in there}
+            self._on_list({self._key(obj) for obj in there}, arrival_s)
 
     def put(self, obj: Seen, says: T, arrival_s: float) -> None:
-        self._on_put(self._key(obj), says, arrival_s)
+        with self._lock:
+            self._changed = self._on_put(self._key(obj), says, arrival_s) is not False
+            self.unread.discard(obj.uid)
 
-    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002  # Table's signature
-        self._on_drop(self._key(obj))
+    def drop(self, obj: Seen, arrival_s: float) -> None:
+        with self._lock:
+            self._changed = self._on_drop(self._key(obj), arrival_s) is not False
+            self.unread.discard(obj.uid)
 
-    def _key(self, obj: Seen) -> str:
-        return obj.name if self._by_name else obj.uid
+    def cannot_read(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002  # Table's signature
+        with self._lock:
+            self.unread.add(obj.uid)
+            self._changed = True
+
+
+class RowTable(ObjectTable[K, T | None], Generic[K, T]):
+    """Keeps what was read of each object in `rows`. An object that is read as None has no row."""
+
+    def __init__(
+        self,
+        unreadable: Unreadable,
+        read: Callable[[Json], T | None],
+        *,
+        key: Callable[[Seen], K],
+        lock: AbstractContextManager[object] | None = None,
+        on_change: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.rows: dict[K, T] = {}
+        super().__init__(
+            unreadable, read, key=key, lock=lock, on_change=on_change,
+            on_list=self._keep_rows, on_put=self._put_row, on_drop=lambda key, _: self.rows.pop(key, None),
+        )  # fmt: skip
+
+    def _keep_rows(self, keys: Set[K], _: float) -> None:
+        for gone in self.rows.keys() - keys:
+            del self.rows[gone]
+
+    def _put_row(self, key: K, row: T | None, _: float) -> None:
+        if row is None:
+            self.rows.pop(key, None)
+        else:
+            self.rows[key] = row
 
 
 def _identify(obj: Json) -> Seen | None:
@@ -177,28 +251,30 @@ def _identify(obj: Json) -> Seen | None:
 class Unreadable(Collector):
     """The objects that one process cannot read: counts them in a metric and posts an Event for each."""
 
-    def __init__(self, kube: Kube, component: str) -> None:
-        self._kube, self._component = kube, component
+    def __init__(self, events: EventRecorder) -> None:
+        self._events = events
         self._lock = threading.Lock()
         self._kinds: dict[str, str] = {}  # by uid, of existing objects
-        self._told: dict[str, None] = {}  # uids with an Event, the oldest first
-        self._posted_s: deque[float] = deque(maxlen=_EVENTS_A_MINUTE)
-        self._to_post: queue.SimpleQueue[tuple[Json, str]] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._told: set[str] = set()  # uids with an Event, of existing objects
 
     def note(self, seen: Seen, error: Exception) -> None:
         kind, why = str(seen.obj.get("kind"))[:63], f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
         with self._lock:
             self._kinds[seen.uid] = kind
-            if not self._may_tell(seen.uid):
+            if seen.uid in self._told:
                 return
+            regarding = {"apiVersion": seen.obj.get("apiVersion"), "kind": kind}
+            regarding |= {"namespace": seen.namespace, "name": seen.name, "uid": seen.uid}
+            text = f"surgekit's {self._events.reporter} leaves it out because it cannot be read: {why}"
+            if not self._events.post(regarding, REASON, text, "Warning", a_minute=_EVENTS_A_MINUTE):
+                return  # too many at once: it is told with a later change
+            self._told.add(seen.uid)
         log.warning("object left out", kind=kind, namespace=seen.namespace, name=seen.name, error=why)
-        self._post(seen.obj, f"surgekit's {self._component} leaves it out because it cannot be read: {why}")
 
     def forget(self, uid: str) -> None:
         with self._lock:
             self._kinds.pop(uid, None)
-            self._told.pop(uid, None)
+            self._told.discard(uid)
 
     def count(self) -> dict[str, int]:
         """Unreadable objects by kind."""
@@ -210,37 +286,10 @@ class Unreadable(Collector):
 
     def collect(self) -> Iterator[Metric]:
         family = GaugeMetricFamily(
-            f"surgekit_{self._component}_unreadable_objects",
+            f"surgekit_{self._events.reporter.replace('-', '_')}_unreadable_objects",
             "Objects that are left out because they cannot be read",
             labels=["kind"],
         )
         for kind, count in self.count().items():
             family.add_metric([kind], count)
         yield family
-
-    def _may_tell(self, uid: str) -> bool:
-        now_s = time.monotonic()
-        full = len(self._posted_s) == _EVENTS_A_MINUTE and now_s - self._posted_s[0] < 60
-        if uid in self._told or full:
-            return False
-        self._told[uid] = None
-        while len(self._told) > _REMEMBERED:
-            del self._told[next(iter(self._told))]
-        self._posted_s.append(now_s)
-        return True
-
-    def _post(self, obj: Json, note: str) -> None:
-        """Queue the Event for a thread of its own, because a decision thread may feed the table."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="unreadable", daemon=True)
-            self._thread.start()
-        self._to_post.put((obj, note))
-
-    def _run(self) -> None:
-        while True:
-            obj, note = self._to_post.get()
-            try:
-                events = Events(self._kube, self._component, str(obj.get("apiVersion")), str(obj.get("kind")))
-                events.post(obj["metadata"], REASON, note, "Warning")
-            except Exception:
-                log.exception("event not posted")

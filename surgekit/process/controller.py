@@ -24,7 +24,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from surgekit.kube.client import ApiError, KubeUnreachable
-from surgekit.kube.events import Events
+from surgekit.kube.events import EventRecorder
 from surgekit.kube.lease import Lease
 from surgekit.kube.watch import overdue
 from surgekit.process.back_off import back_off_s
@@ -155,7 +155,8 @@ class Controller(Collector):
     """One replica of a part: everything that runs in its process.
 
     A part is a subclass that names its loops. `ages_s` tells how old the picture of each watch is; `missing`
-    says what else a part waits for before it is ready. Without a Lease every replica acts.
+    says what else a part waits for before it is ready. Without a Lease every replica acts. `events` is the
+    process's one recorder: it starts first and stops last, so that it posts what the others say.
     """
 
     def __init__(
@@ -166,12 +167,12 @@ class Controller(Collector):
         ages_s: Callable[[float], Mapping[str, float]],
         max_input_age_s: float = math.inf,
         missing: Callable[[], str] = lambda: "",
+        events: EventRecorder,
         lease: Lease | None = None,
-        events: Events | None = None,
     ) -> None:
         self.name, self.registry, self.lease = name, registry, lease
         self._ages_s, self._max_input_age_s, self._waits_for = ages_s, max_input_age_s, missing
-        self._events = events
+        self._events, self._lease_events = events, events.about("coordination.k8s.io/v1", "Lease")
         self._loops: list[Loop] = []
         self._leader_steps: list[_LeaderStep] = []
         self._beside: list[tuple[Startable, Callable[[], bool]]] = []
@@ -198,6 +199,7 @@ class Controller(Collector):
     # --- for the process ---
 
     def start(self) -> None:
+        self._events.start()
         for startable, _ in self._beside:
             startable.start()
         if self.lease is not None:
@@ -214,6 +216,7 @@ class Controller(Collector):
             startable.stop()
         if self.lease is not None:
             self.lease.stop()
+        self._events.stop()
 
     @property
     def leads(self) -> bool:
@@ -236,8 +239,7 @@ class Controller(Collector):
         lease, now_s = self.lease, time.monotonic()
         if lease is None or not lease.held:
             return
-        if self._events is not None:
-            self._events.post(lease.metadata, "Failing", f"{self.name}, {loop.name}: {fault}", "Warning")
+        self._lease_events.post(lease.metadata, "Failing", f"{self.name}, {loop.name}: {fault}", "Warning")
         if loop.failing_since_s is not None and now_s - loop.failing_since_s >= STEP_DOWN_S:
             log.error("leader steps down", lease=lease.metadata["name"], loop=loop.name, error=fault)
             loop.failing_since_s = None

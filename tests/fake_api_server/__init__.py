@@ -1,4 +1,4 @@
-"""An API server in memory for unit tests. `tests/test_fake_api_server.py` holds it against the real one.
+"""An API server in memory for unit tests. The tests beside it hold it against the real one.
 
 It has the names, uids, versions, generations, 404 and 409, selectors, pages, the three patches, the
 subresources status, scale and resize, deletion with preconditions, grace and finalizers, watches, compaction.

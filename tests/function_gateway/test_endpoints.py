@@ -190,3 +190,21 @@ def test_changes_lead_where_a_new_list_would(steps: list[tuple[str, str, str, st
         assert state.functions() == fresh.functions()
         assert state.unknown() == fresh.unknown()
         assert state._functions_of == fresh._functions_of
+
+
+def owned(slice_name: str, **owner: str) -> dict[str, Any]:
+    made = piece(name=slice_name)
+    made["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "Service"} | owner]
+    return made
+
+
+def test_the_service_of_a_function_is_the_owner_of_its_slices() -> None:
+    known = Fed()
+    by_hand, other = piece(name="by-hand"), owned("other", kind="Pod", name="p", uid="1")
+    known.replace_slices([by_hand, other])
+    assert known.service(WEB) is None
+    assert known.service(Function("shop", "unknown")) is None
+    known.apply_slice("ADDED", owned("web-1", name="web", uid="2"))
+    assert known.service(WEB) == ("web", "2")
+    known.apply_slice("DELETED", owned("web-1", name="web", uid="2"))
+    assert known.service(WEB) is None

@@ -14,7 +14,9 @@ from hpa_replacement.observe.sources import ClusterSource
 from hpa_replacement.policy_reconciler import PolicyReconciler
 from hpa_replacement.settings import Settings
 from surgekit.kube.client import ApiError, Kube
+from surgekit.kube.events import Events
 from surgekit.prometheus.client import Labels, NoAnswer
+from tests.events_at_once import EventsAtOnce, unreadable
 from tests.fake_api_server.patches import merge
 
 Json = dict[str, Any]
@@ -28,6 +30,7 @@ def kneepolicy(name: str = "web", **spec: Any) -> Json:
     return {
         "metadata": {
             "name": name, "namespace": "shop", "uid": f"uid-{next(_numbers)}", "generation": 1,
+            "resourceVersion": str(next(_numbers)),
             "creationTimestamp": f"2026-01-01T00:00:{next(_numbers) % 60:02d}Z",
         },
         "spec": {
@@ -69,6 +72,10 @@ def hpa(name: str, target: str, api_version: str = "apps/v1") -> Json:
     return {"metadata": metadata, "spec": {"scaleTargetRef": reference}}
 
 
+def policy_events(kube: object) -> Events:
+    return EventsAtOnce(kube).about("surgekit.dev/v1alpha1", "KneePolicy")
+
+
 class World:
     """Deployments whose pods are Ready at once, 20 clients in a closed loop on each, KneePolicies on them.
 
@@ -86,7 +93,7 @@ class World:
         self.queries: list[str] = []
         self.leads = True
         self.before_patch: Callable[[str], object] = lambda path: None
-        self.source = ClusterSource(cast(Kube, self))
+        self.source = ClusterSource(cast(Kube, self), unreadable())
         self.metrics = KneeScaleMetrics()
         self.now_s = (time.time() // 30 + 100) * 30 + 1.0
         self._feed("nodes", [node()])
@@ -96,7 +103,13 @@ class World:
         """A leader's, at the beginning of its term."""
         settings = Settings(scrape_interval_s=1.0)
         return PolicyReconciler(
-            settings, cast(Kube, self), self.source, self, self.metrics, lambda: self.leads
+            settings,
+            cast(Kube, self),
+            self.source,
+            self,
+            self.metrics,
+            policy_events(self),
+            lambda: self.leads,
         )
 
     def go(self, reconciler: PolicyReconciler, intervals: int = 1) -> None:
@@ -116,6 +129,7 @@ class World:
     def edit(self, name: str, **spec: Any) -> None:
         self.policies[name]["spec"] |= spec
         self.policies[name]["metadata"]["generation"] += 1
+        self.policies[name]["metadata"]["resourceVersion"] = str(next(_numbers))
         self.add()
 
     def set_hpas(self, *hpas: Json) -> None:
@@ -153,6 +167,8 @@ class World:
             kinds = ("Deployment", "Scale", "Deployment", "DaemonSet")
             return {"resources": [{"name": n, "kind": k} for n, k in zip(names, kinds, strict=True)]}
         name = path.removesuffix("/scale").rpartition("/")[2]
+        if "/kneepolicies/" in path:
+            return copy.deepcopy(self.policies[name])
         if not path.startswith(f"{APPS}/namespaces/shop/deployments/") or name not in self.replicas:
             raise ApiError(404, "NotFound", f"{path} not found")
         return {"spec": {"replicas": self.replicas[name]}, "status": {"selector": f"app={name}"}}
@@ -173,8 +189,9 @@ class World:
             self.scale(name, body["spec"]["replicas"])
             return {}
         policy = self.policies[name]
-        if policy["metadata"]["uid"] != body["metadata"]["uid"]:
-            raise ApiError(409, "Conflict", "the UID in the precondition does not match")
+        if policy["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"]:
+            raise ApiError(409, "Conflict", "the object has been modified")
+        policy["metadata"]["resourceVersion"] = str(next(_numbers))
         policy["status"] = merge(policy.get("status"), body["status"])
         self.add()
         return policy

@@ -12,8 +12,8 @@ from hpa_replacement import controller as module
 from hpa_replacement.controller import Controller
 from hpa_replacement.settings import Settings
 from surgekit.kube.client import Kube
-from surgekit.kube.table import Unreadable
 from surgekit.prometheus.client import Queries
+from tests.events_at_once import unreadable
 
 
 class FakeLease:
@@ -33,7 +33,7 @@ class FakeSource:
     age_s = 0.0  # of all: a controller has one
 
     def __init__(self, *_: Any) -> None:
-        self.unreadable = Unreadable(cast(Kube, None), "kneescale")
+        self.unreadable = unreadable()
 
     def start(self) -> None:
         pass

@@ -19,7 +19,8 @@ from hpa_replacement.policy_reconciler import PolicyReconciler
 from hpa_replacement.settings import Settings
 from surgekit.kube.client import Kube
 from surgekit.prometheus.client import Prometheus
-from tests.hpa_replacement.builders import kneepolicy, node, pod
+from tests.events_at_once import unreadable
+from tests.hpa_replacement.builders import kneepolicy, node, pod, policy_events
 
 Json = dict[str, Any]
 NOISY, QUIET, PRESET = "noisy", "quiet", "preset"
@@ -109,7 +110,7 @@ def prometheus() -> Iterator[SlowPrometheus]:
 
 def test_slow_queries_of_one_namespace_hold_up_nobody_else(prometheus: SlowPrometheus) -> None:
     kube = Statuses()
-    source = ClusterSource(cast(Kube, kube))
+    source = ClusterSource(cast(Kube, kube), unreadable())
     noisy = [_in(NOISY, kneepolicy(f"web-{i}", metrics=_own(f"slow_{i}"))) for i in range(12)]
     for obj in noisy:
         obj["spec"]["scaleTargetRef"]["name"] = obj["metadata"]["name"]
@@ -120,7 +121,9 @@ def test_slow_queries_of_one_namespace_hold_up_nobody_else(prometheus: SlowProme
     # Queries that hang would take 60 s each.
     settings = Settings(scrape_interval_s=30.0, prometheus_timeout_s=60.0)
     client = Prometheus(prometheus.url, settings.prometheus_timeout_s)
-    reconciler = PolicyReconciler(settings, kube, source, client, KneeScaleMetrics(), lambda: True)
+    reconciler = PolicyReconciler(
+        settings, kube, source, client, KneeScaleMetrics(), policy_events(kube), lambda: True
+    )
     now_s = time.time() // 30 * 30 + 1
     try:
         for number in range(1, 4):

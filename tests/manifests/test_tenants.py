@@ -9,6 +9,7 @@ import pytest
 
 from kwok.lab import Lab
 from surgekit.kube.client import ApiError, Kube
+from surgekit.kube.events import EventRecorder
 from surgekit.kube.table import Seen, Unreadable
 from tests.manifests.installed_cluster import NAMESPACE, PLACEMENT, create, marks, pod, until
 
@@ -218,13 +219,15 @@ def test_a_tenant_may_write_functions_but_not_their_status(tenant: Kube, namespa
 def test_what_cannot_be_read_is_named_where_its_owner_looks(tenant: Kube, namespaces: Lab) -> None:
     """In an Event on the object, by the account that could not read it; on a node as well."""
     extender = Kube.connect(namespaces.account_kubeconfig(NAMESPACE, "surgekit-extender"))
-    unreadable = Unreadable(extender, "extender")
+    events = EventRecorder(extender, "extender")
+    unreadable = Unreadable(events)
     named = tenant.create(PODS, pod("odd"))
     (node, *_), _ = namespaces.kube.list_all("/api/v1/nodes")
     for obj in (named, node):
         metadata = obj["metadata"]
         seen = Seen(metadata["uid"], metadata.get("namespace", ""), metadata["name"], obj)
         unreadable.note(seen, ValueError("spec.size: 9999"))
+    events.start()
 
     def told(kube: Kube, namespace: str, about: Json) -> bool:
         events, _ = kube.list_all(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")
@@ -234,6 +237,7 @@ def test_what_cannot_be_read_is_named_where_its_owner_looks(tenant: Kube, namesp
 
     until(lambda: told(tenant, TENANT, named), "the tenant sees why its pod is left out", 90)
     until(lambda: told(namespaces.kube, "default", node), "the node's Event", 90)
+    events.stop()
 
 
 # --- the controller ---

@@ -49,10 +49,11 @@ from node_speed_probe.sources import _Events, _Nodes, _Pods
 from scheduler_extender.sources import Sources as ExtenderSources
 from surgekit.kube.client import Kube
 from surgekit.kube.scale_target import ScaleTarget
-from surgekit.kube.table import Table, Unreadable
+from surgekit.kube.table import Table
 from surgekit.kube.watch import Consumer
 from tests.combofunc.immediate_desk import AtOnce as DeskAtOnce
 from tests.combofunc.immediate_desk import Told
+from tests.events_at_once import unreadable
 from tests.readers import hostile_objects as objects
 from tests.readers.hostile_objects import Json, spoilt
 
@@ -78,6 +79,7 @@ class SilentKube(Kube):
 
 
 KUBE = SilentKube()
+UNREAD = unreadable(KUBE)
 
 
 def feed(consumer: Consumer, good: Json, bad: Json) -> None:
@@ -89,16 +91,15 @@ def feed(consumer: Consumer, good: Json, bad: Json) -> None:
 
 def test_every_watch_of_every_process_feeds_a_table() -> None:
     """The probe's are made when it starts; it is tested with its tables below."""
-    extender = ExtenderSources(KUBE, ClusterState(NodeTable(1.0, 2.0, "a"), 15.0, 120.0))
-    functions, kneescale = Functions().sources, ClusterSource(KUBE)
-    unreadable = Unreadable(KUBE, "adapter")
+    extender = ExtenderSources(KUBE, UNREAD, ClusterState(NodeTable(1.0, 2.0, "a"), 15.0, 120.0))
+    functions, kneescale = Functions().sources, ClusterSource(KUBE, UNREAD)
     knative = PodAutoscalerLoop(KneeScaleSettings(), KUBE, kneescale, KneeScaleMetrics(), lambda: True)
     watches = [
         *(*extender._watches.values(), extender._speeds, *functions._watches.values(), functions._speeds),
         *(*kneescale._watches.values(), *knative._watches.values()),
         *Balancer(BalancerSettings(directory=Path("nowhere")), KUBE)._watches.values(),
-        *KarpenterSource(KUBE, HookSettings(), lambda: None)._watches.values(),
-        *(Policies(KUBE, unreadable)._watch, FrontProxy(KUBE, unreadable, Path("nowhere"))._watch),
+        *KarpenterSource(KUBE, UNREAD, HookSettings(), lambda: None)._watches.values(),
+        *(Policies(KUBE, UNREAD)._watch, FrontProxy(KUBE, UNREAD, Path("nowhere"))._watch),
     ]
     assert len(watches) >= 23
     for watch in watches:
@@ -122,7 +123,7 @@ def test_every_watch_of_every_process_feeds_a_table() -> None:
 @given(data=st.data())
 def test_the_extender(kind: str, original: Json, data: st.DataObject) -> None:
     state = ClusterState(NodeTable(1.0, 2.0, "a"), 15.0, 120.0)
-    sources = ExtenderSources(KUBE, state)
+    sources = ExtenderSources(KUBE, UNREAD, state)
     watches = {**sources._watches, "speeds": sources._speeds}
     if kind == "speeds":
         watches["nodes"]._consumer.replace([objects.node()], 1.0)
@@ -175,7 +176,7 @@ class Functions:
         )  # fmt: skip
         self.deployments = InPlaceDeploymentReconciler(self.pods, 15.0, Told())
         self.sources = ComboFuncSources(
-            KUBE, AtOnce(), self.cluster, self.pods, self.functions, self.deployments
+            KUBE, UNREAD, AtOnce(), self.cluster, self.pods, self.functions, self.deployments
         )
         self.feed("nodes", [objects.node()])
         self.feed("combofuncs", [objects.combofunc()])
@@ -256,9 +257,9 @@ def test_the_balancer(which: int, original: Json, data: st.DataObject) -> None:
 @often
 @given(data=st.data())
 def test_the_probe(table: Any, original: Json, data: st.DataObject) -> None:
-    ledger, unread = Ledger(ProbeSettings()), Unreadable(KUBE, "probe")
-    _Nodes(unread, ledger.observe).replace([objects.node()], 0.0)
-    feed(table(unread, ledger.observe), original, data.draw(spoilt(original)))
+    ledger = Ledger(ProbeSettings())
+    _Nodes(UNREAD, ledger.observe).replace([objects.node()], 0.0)
+    feed(table(UNREAD, ledger.observe), original, data.draw(spoilt(original)))
     assert "n1" in {estimate.node for estimate in ledger.snapshot(100.0).estimates}
 
 
@@ -277,7 +278,7 @@ def test_the_probe(table: Any, original: Json, data: st.DataObject) -> None:
 @often
 @given(data=st.data())
 def test_kneescale(kind: str, original: Json, data: st.DataObject) -> None:
-    source = ClusterSource(KUBE)
+    source = ClusterSource(KUBE, UNREAD)
     now_s = time.monotonic()
     fed = {"nodes": objects.node(), "pods": objects.pod(), "horizontalpodautoscalers": objects.hpa()}
     for name, obj in fed.items():
@@ -295,7 +296,7 @@ def test_kneescale(kind: str, original: Json, data: st.DataObject) -> None:
 @often
 @given(data=st.data())
 def test_the_adapter(data: st.DataObject) -> None:
-    policies = Policies(KUBE, Unreadable(KUBE, "adapter"))
+    policies = Policies(KUBE, UNREAD)
     feed(policies, objects.kneepolicy(), data.draw(spoilt(objects.kneepolicy())))
     assert policies.table["shop"]["good"].target_replicas == 3
 
@@ -317,7 +318,7 @@ def test_the_adapter(data: st.DataObject) -> None:
 @often
 @given(data=st.data())
 def test_the_karpenter_hook(kind: str, original: Json, data: st.DataObject) -> None:
-    source = KarpenterSource(KUBE, HookSettings(), lambda: None)
+    source = KarpenterSource(KUBE, UNREAD, HookSettings(), lambda: None)
     source._watches["nodes"]._consumer.replace([objects.node()], 1.0)
     feed(source._watches[kind]._consumer, original, data.draw(spoilt(original)))
     view = source.view()

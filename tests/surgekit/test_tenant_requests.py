@@ -37,13 +37,13 @@ from hpa_replacement.policy_reconciler import PolicyReconciler
 from hpa_replacement.settings import Settings
 from surgekit.kube.api_path import InvalidPath
 from surgekit.kube.client import Kube
-from surgekit.kube.events import Events
 from surgekit.kube.scale import NotScalable, Scales
 from surgekit.prometheus.client import Labels
 from tests.combofunc.function_in_world import combofunc
 from tests.combofunc.immediate_desk import AtOnce, Told
 from tests.combofunc.in_place_deployment.test_rollout import spec_of
 from tests.combofunc.pods.world import node
+from tests.events_at_once import EventsAtOnce, unreadable
 from tests.hpa_replacement import builders
 from tests.hpa_replacement.knative.builders import pod_autoscaler
 
@@ -112,14 +112,16 @@ class One:
 
 def knee_scale(obj: Json) -> ApiServer:
     kube, server = recording()
-    source = ClusterSource(kube)
+    source = ClusterSource(kube, unreadable())
     for what, objects in (
         ("kneepolicies", [obj]),
         ("nodes", [builders.node()]),
         ("pods", [builders.pod("web-0")]),
     ):
         source._watches[what]._consumer.replace(objects, time.monotonic())
-    reconciler = PolicyReconciler(Settings(), kube, source, One(), KneeScaleMetrics(), lambda: True)
+    reconciler = PolicyReconciler(
+        Settings(), kube, source, One(), KneeScaleMetrics(), builders.policy_events(kube), lambda: True
+    )
     reconciler.reconcile_due(time.time() // 30 * 30 + 1.0)
     reconciler._lanes.wait()
     reconciler.stop()
@@ -134,7 +136,11 @@ def knative(obj: Json) -> ApiServer:
             kube.create(step.path, step.body)
             if step.body["kind"] == "KneePolicy":
                 made = copy.deepcopy(step.body)
-                made["metadata"] |= {"namespace": obj["metadata"]["namespace"], "uid": "u"}
+                made["metadata"] |= {
+                    "namespace": obj["metadata"]["namespace"],
+                    "uid": "u",
+                    "resourceVersion": "1",
+                }
                 server.sent += knee_scale(made).sent
         elif isinstance(step, Patch):
             kube.patch(step.path, step.body)
@@ -160,7 +166,7 @@ def combo_func(obj: Json) -> ApiServer:
     functions = ComboFuncReconciler(
         cluster, PodTable(), combofunc_settings.Settings(),
         ComboFuncMetrics(), AtOnce(), lambda _: 3,
-        Events(kube, "combofunc", "surgekit.dev/v1alpha1", "ComboFunc"),
+        EventsAtOnce(kube).about("surgekit.dev/v1alpha1", "ComboFunc"),
     )  # fmt: skip
     functions.objects["u"] = obj
     _carried_out(kube, functions.reconcile("u", 1000.0))

@@ -28,6 +28,8 @@ from cluster_autoscaler_hook.solver.model import InvalidProblem, Problem, Soluti
 from surgekit.kube.client import ApiError, Kube
 from surgekit.process.modes import Mode
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB, pending, solve
+from tests.events_at_once import EventsAtOnce
+from tests.fake_api_server.patches import MERGE, apply_patch
 
 Json = dict[str, Any]
 KIND = Kind(900, 3 * GIB, exclusive=("one a node",))
@@ -61,13 +63,11 @@ class MemoryKube:
         self.objects[full] = body
         return body
 
-    def patch(self, path: str, body: Json, *_: Any, **__: Any) -> Json:
+    def patch(self, path: str, body: Json, content_type: str = MERGE, **_: Any) -> Json:
         self._maybe_refuse("PATCH", path)
-        target = self.get(path.removesuffix("/status"))
-        for key, value in body.items():
-            merged = target.get(key, {}) | value
-            target[key] = {k: v for k, v in merged.items() if v is not None}
-        return target
+        own = path.removesuffix("/status")
+        self.objects[own] = apply_patch(self.get(own), body, content_type, custom=False)
+        return self.objects[own]
 
     def delete(self, path: str, *_: Any, **__: Any) -> Json:
         self._maybe_refuse("DELETE", path)
@@ -119,7 +119,7 @@ def session_of(
     live: dict[str, Any] = {"mode": Mode.ENFORCE, "catalogue": SHIPPED, **NODE_CLASS}
     given = Settings(batch_idle_s=0.0, **(live | settings))
     source, metrics = MemorySource(kube, pods), HookMetrics()
-    actuator = Actuator(cast(Kube, kube), given, lambda: held, metrics.writes)
+    actuator = Actuator(cast(Kube, kube), EventsAtOnce(kube), given, lambda: held, metrics.writes)
     return LeaderSession(given, source, actuator, metrics, solver), source
 
 

@@ -11,6 +11,7 @@ from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.sources import ClusterSource
 from surgekit.kube.client import Kube
 from tests.cluster_autoscaler_hook.karpenter.builders import pod
+from tests.events_at_once import unreadable
 
 Json = dict[str, Any]
 
@@ -20,7 +21,7 @@ class NoKube:
 
 
 def source() -> ClusterSource:
-    return ClusterSource(cast(Kube, NoKube()), Settings(), lambda: None)
+    return ClusterSource(cast(Kube, NoKube()), unreadable(), Settings(), lambda: None)
 
 
 def feed(to: ClusterSource, watch: str, *objects: Json) -> None:

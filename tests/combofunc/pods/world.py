@@ -76,8 +76,10 @@ class World(Kube):
 
         def write() -> Json:
             pod = self._pod(name)
-            if body.get("metadata", {}).get("uid", pod["metadata"]["uid"]) != pod["metadata"]["uid"]:
-                raise ApiError(409, "Conflict", "the uid is another")
+            uid = body.get("metadata", {}).get("uid", pod["metadata"]["uid"])
+            if uid != pod["metadata"]["uid"]:
+                said = f'Pod "{name}" is invalid: metadata.uid: Invalid value: "{uid}": field is immutable'
+                raise ApiError(422, "Invalid", said)
             if subresource == "resize":
                 if "resources" not in (pod["status"].get("containerStatuses") or [{}])[0]:
                     raise ApiError(422, "Invalid", "not running")

@@ -20,7 +20,7 @@ from hpa_replacement.decision.policy import AtEnd, Budget, Policy
 from hpa_replacement.policy_reconciler import PolicyReconciler
 from hpa_replacement.settings import Settings
 from surgekit.kube.client import Kube
-from tests.hpa_replacement.builders import World, kneepolicy
+from tests.hpa_replacement.builders import World, kneepolicy, policy_events
 from tests.hpa_replacement.search.properties import (
     ANY_CURVE,
     OTHER_REPLICAS,
@@ -124,7 +124,7 @@ def test_the_live_controller_reaches_a_knee_with_it(arm: str) -> None:
     world.add(policy)
     kube, settings_ = cast(Kube, world), Settings(scrape_interval_s=1.0)
     reconciler = PolicyReconciler(
-        settings_, kube, world.source, world, world.metrics, lambda: True, read_policy
+        settings_, kube, world.source, world, world.metrics, policy_events(kube), lambda: True, read_policy
     )
     asked = []
     while not world.status().get("knownKnees"):

@@ -20,7 +20,7 @@ from hpa_replacement.adapter.authentication import (
 )
 from hpa_replacement.adapter.refusal import Refusal
 from surgekit.kube.client import Kube
-from surgekit.kube.table import Unreadable
+from tests.events_at_once import unreadable
 from tests.hpa_replacement.adapter.builders import (
     GOOD_TOKEN,
     FakeKube,
@@ -129,7 +129,7 @@ def test_the_config_map_is_followed_and_a_spoilt_one_is_not(tmp_path: Path) -> N
     (tmp_path / "ca.crt").write_text(CA)
     target = tmp_path / "followed.crt"
     kube = cast(Kube, FakeKube(tmp_path / "ca.crt"))
-    proxy = FrontProxy(kube, Unreadable(kube, "adapter"), target)
+    proxy = FrontProxy(kube, unreadable(kube), target)
     proxy.load()
     assert target.read_text() == CA
 

@@ -8,8 +8,8 @@ import pytest
 
 from hpa_replacement.adapter.table import Policies, read_policy
 from surgekit.kube.client import Kube
-from surgekit.kube.table import Unreadable
 from surgekit.process.modes import Mode
+from tests.events_at_once import unreadable
 from tests.hpa_replacement.adapter.builders import policy
 
 
@@ -57,7 +57,7 @@ def test_bad_fields_are_named(changed: dict[str, Any], fault: str) -> None:
 
 def test_the_watch_replaces_changes_and_deletes() -> None:
     kube = cast(Kube, None)  # never started
-    policies = Policies(kube, Unreadable(kube, "adapter"))
+    policies = Policies(kube, unreadable(kube))
     policies.replace([policy("a"), policy("b"), policy("a", "other")], 0.0)
     before = policies.table
     policies.apply("MODIFIED", policy("a", replicas=5), 1.0)

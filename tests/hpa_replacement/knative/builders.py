@@ -28,6 +28,7 @@ def pod_autoscaler(
             "name": name,
             "namespace": NAMESPACE,
             "uid": "pa-uid",
+            "resourceVersion": "1",
             "generation": 1,
             "labels": {"serving.knative.dev/revision": name},
             "annotations": {f"{GROUP}/class": klass, **named},
@@ -69,9 +70,12 @@ class Table:
         name = {"podautoscalers": "pa", "kneepolicies": "policy", "serverlessservices": "sks"}[plural]
         obj = getattr(self, name)
         body = dict(step.body)
-        assert body.pop("metadata") == {"uid": obj["metadata"]["uid"]}
-        assert set(body) == {"status" if step.path.endswith("/status") else "spec"}
+        status = step.path.endswith("/status")
+        guard = "resourceVersion" if status else "uid"  # the API server ignores the uid in a status
+        assert body.pop("metadata") == {guard: obj["metadata"][guard]}
+        assert set(body) == {"status" if status else "spec"}
         obj["metadata"]["generation"] += "spec" in body
+        obj["metadata"]["resourceVersion"] = str(int(obj["metadata"].get("resourceVersion", 0)) + 1)
         _merge(obj, body)
 
     def settle(self) -> None:

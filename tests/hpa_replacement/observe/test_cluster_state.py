@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hpa_replacement.observe.cluster_state import ClusterState, read_node, read_pod
+from hpa_replacement.observe.cluster_state import ClusterState, NodeRoom, read_node, read_pod
 from surgekit.kube.scale_target import read_selector
 from tests.hpa_replacement.builders import node, pod
 
@@ -15,7 +15,11 @@ WEB = {"app": "web"}
 
 
 class Fed(ClusterState):
-    """As the watches' tables feed it."""
+    """As the watches' tables feed it, and the nodes beside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.nodes: dict[str, NodeRoom] = {}
 
     def replace_pods(self, objects: Iterable[dict[str, Any]], now_s: float) -> None:
         listed = list(objects)
@@ -27,7 +31,8 @@ class Fed(ClusterState):
         self.put_pod(obj["metadata"]["uid"], None if kind == "DELETED" else read_pod(obj), now_s)
 
     def apply_node(self, kind: str, obj: dict[str, Any]) -> None:
-        self.put_node(obj["metadata"]["name"], None if kind == "DELETED" else read_node(obj))
+        room = None if kind == "DELETED" else read_node(obj)
+        self.nodes = {room.name: room} if room else {}
 
 
 def state(*pods: dict[str, Any], at_s: float = 100.0) -> Fed:

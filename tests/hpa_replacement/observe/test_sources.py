@@ -10,13 +10,14 @@ import pytest
 from hpa_replacement.observe.sources import ClusterSource
 from surgekit.kube.client import Kube
 from surgekit.kube.scale_target import ScaleTarget
+from tests.events_at_once import unreadable
 from tests.hpa_replacement.builders import World, hpa, kneepolicy, node, pod
 
 WEB = ScaleTarget("apps/v1", "Deployment", "shop", "web")
 
 
 def source(**fed: list[dict[str, Any]]) -> ClusterSource:
-    found = ClusterSource(cast(Kube, None))
+    found = ClusterSource(cast(Kube, None), unreadable())
     for what, objects in fed.items():
         found._watches[what]._consumer.replace(objects, time.monotonic())
     return found

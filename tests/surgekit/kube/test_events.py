@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from surgekit.kube.client import ApiError, KubeUnreachable
-from surgekit.kube.events import Events
+from tests.events_at_once import EventsAtOnce
 from tests.fake_api_server import FakeApiServer
 
 POD = {"name": "web-1", "namespace": "shop", "uid": "u-1"}
@@ -32,14 +32,14 @@ def kube() -> FakeApiServer:
     ],
 )
 def test_a_long_note_is_cut_between_characters(kube: FakeApiServer, note: str, posted: str) -> None:
-    Events(kube, "probe", "v1", "Pod").post(POD, "Reason", note)
+    EventsAtOnce(kube, "probe").about("v1", "Pod").post(POD, "Reason", note)
     (event,) = kube.objects("events")
     assert event["note"] == posted
     assert len(event["note"].encode()) <= 1024
 
 
 def test_an_event_says_about_what_by_whom_and_why(kube: FakeApiServer) -> None:
-    Events(kube, "probe", "v1", "Pod").post(POD, "TooSlow", "it is slow", "Warning")
+    EventsAtOnce(kube, "probe").about("v1", "Pod").post(POD, "TooSlow", "it is slow", "Warning")
     (event,) = kube.objects("events")
     assert event["regarding"] == {"apiVersion": "v1", "kind": "Pod"} | POD
     assert (event["reason"], event["action"], event["type"]) == ("TooSlow", "TooSlow", "Warning")
@@ -48,7 +48,7 @@ def test_an_event_says_about_what_by_whom_and_why(kube: FakeApiServer) -> None:
 
 
 def test_an_event_about_an_object_in_no_namespace_is_in_default(kube: FakeApiServer) -> None:
-    Events(kube, "probe", "v1", "Node").post({"name": "node-1", "uid": "u"}, "Reason", "note")
+    EventsAtOnce(kube, "probe").about("v1", "Node").post({"name": "node-1", "uid": "u"}, "Reason", "note")
     (event,) = kube.objects("events")
     assert event["metadata"]["namespace"] == "default"
     assert "namespace" not in event["regarding"]
@@ -56,7 +56,7 @@ def test_an_event_about_an_object_in_no_namespace_is_in_default(kube: FakeApiSer
 
 def test_an_event_about_a_long_name_has_a_name_that_is_taken(kube: FakeApiServer) -> None:
     name = "a." * 126 + "a"
-    Events(kube, "x", "v1", "Pod").post(POD | {"name": name}, "Reason", "note")
+    EventsAtOnce(kube, "x").about("v1", "Pod").post(POD | {"name": name}, "Reason", "note")
     (event,) = kube.objects("events")
     assert len(event["metadata"]["name"]) <= 253
     assert ".." not in event["metadata"]["name"]
@@ -66,5 +66,5 @@ def test_an_event_about_a_long_name_has_a_name_that_is_taken(kube: FakeApiServer
 @pytest.mark.parametrize("error", [ApiError(403, "Forbidden", "no"), KubeUnreachable("down")])
 def test_an_event_that_cannot_be_posted_is_let_go(kube: FakeApiServer, error: Exception) -> None:
     kube.fail(error)
-    Events(kube, "x", "v1", "Pod").post(POD, "Reason", "note")
+    EventsAtOnce(kube, "x").about("v1", "Pod").post(POD, "Reason", "note")
     assert kube.objects("events") == []

@@ -119,3 +119,8 @@ def test_creation(status: dict[str, Any], expected: Creation) -> None:
 def test_one_spelling_per_image(written: str, one: str) -> None:
     assert image_name(written) == one
     assert images({"spec": {"containers": [{"image": written}, {"image": one}]}}) == (one,)
+
+
+@pytest.mark.parametrize("spec", [None, {}, {"containers": None}, {"initContainers": None, "containers": []}])
+def test_a_pod_without_containers_has_no_images(spec: Any) -> None:
+    assert images({"spec": spec}) == ()

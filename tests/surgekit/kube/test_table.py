@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from surgekit.kube.client import Kube
-from surgekit.kube.table import ObjectTable, Seen, Table, Unreadable
+from surgekit.kube.table import (
+    ObjectTable,
+    RowTable,
+    Seen,
+    Table,
+    Unreadable,
+    by_full_name,
+    by_name,
+    by_uid,
+)
+from tests.events_at_once import EventsAtOnce, unreadable
 from tests.fake_api_server import FakeApiServer
 
 Json = dict[str, Any]
 
 
-def wait_for_events(kube: FakeApiServer, count: int) -> list[Json]:
-    """They are posted by a thread of their own."""
-    deadline_s = time.monotonic() + 90
-    while len(found := kube.objects("events")) < count:
-        assert time.monotonic() < deadline_s, f"{len(found)} of {count} Events"
-        time.sleep(0.01)
-    return found
+def read_number(obj: Json) -> int:
+    return int(obj["number"])
 
 
 class Numbers(Table[int]):
     """Objects that are to have a number."""
 
     def __init__(self, kube: Kube) -> None:
-        self.unreadable = Unreadable(kube, "numbers")
+        self.unreadable = Unreadable(EventsAtOnce(kube, "numbers"))
         super().__init__(self.unreadable)
         self.known: dict[str, int] = {}
         self.told: list[str] = []
 
     def read(self, obj: Json) -> int:
-        return int(obj["number"])
+        return read_number(obj)
 
     def keep(self, there: Sequence[Seen], arrival_s: float) -> None:
         for gone in self.known.keys() - {obj.name for obj in there}:
@@ -108,7 +114,7 @@ def test_each_is_named_in_one_event() -> None:
     for arrival_s in range(5):
         table.replace([obj("a", LONG), obj("b", {}, namespace=None)], arrival_s)
         table.apply("MODIFIED", obj("a", LONG + "9"), arrival_s)
-    about_a, about_b = sorted(wait_for_events(kube, 2), key=lambda event: str(event["regarding"]["name"]))
+    about_a, about_b = sorted(kube.objects("events"), key=lambda event: str(event["regarding"]["name"]))
     assert about_a["regarding"] == {
         "apiVersion": "v1", "kind": "Number", "namespace": "shop", "name": "a", "uid": "uid-a",
     }  # fmt: skip
@@ -124,26 +130,117 @@ def test_thousands_of_them_are_told_by_a_few() -> None:
     kube = FakeApiServer()
     table = Numbers(kube)
     table.replace([obj(f"n{i}", LONG) for i in range(3000)], 0.0)
-    wait_for_events(kube, 10)
     assert table.unreadable.count() == {"Number": 3000}
     assert len(table.unreadable._told) <= 1000
-    time.sleep(0.2)
     assert len(kube.objects("events")) == 10
 
 
-@pytest.mark.parametrize(("key", "prefix"), [("uid", "uid-"), ("name", "")])
-def test_an_object_table_passes_changes_on_by_key(key: Literal["uid", "name"], prefix: str) -> None:
+def test_those_of_one_namespace_do_not_silence_the_others() -> None:
+    kube = FakeApiServer()
+    table = Numbers(kube)
+    table.replace([obj(f"n{i}", LONG) for i in range(3000)], 0.0)
+    table.apply("ADDED", obj("odd", LONG, "office"), 1.0)
+    table.apply("ADDED", obj("cluster-scoped", LONG, None), 1.0)
+    told = [event["regarding"].get("namespace", "") for event in kube.objects("events")]
+    assert sorted(told) == ["", "office", *["shop"] * 10]
+
+
+def test_one_that_was_not_told_is_told_with_a_later_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube, now_s = FakeApiServer(), 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    table = Numbers(kube)
+    table.replace([obj(f"n{i}", LONG) for i in range(11)], 0.0)
+    assert len(kube.objects("events")) == 10
+    now_s += 61.0
+    for number in range(11):
+        table.apply("MODIFIED", obj(f"n{number}", LONG), 1.0)
+    told = [event["regarding"]["name"] for event in kube.objects("events")]
+    assert sorted(told) == sorted(f"n{i}" for i in range(11)), "each once"
+
+
+@pytest.mark.parametrize(("key", "prefix"), [(by_uid, "uid-"), (by_name, "")])
+def test_an_object_table_passes_changes_on_by_key(key: Callable[[Seen], str], prefix: str) -> None:
     calls: list[tuple[Any, ...]] = []
     table = ObjectTable(
-        Unreadable(FakeApiServer(), "numbers"),
-        lambda obj: int(obj["number"]),
-        on_list=lambda keys: calls.append(("list", set(keys))),
+        unreadable(),
+        read_number,
+        on_list=lambda keys, arrival_s: calls.append(("list", set(keys), arrival_s)),
         on_put=lambda key, number, arrival_s: calls.append(("put", key, number, arrival_s)),
-        on_drop=lambda key: calls.append(("drop", key)),
+        on_drop=lambda key, arrival_s: calls.append(("drop", key, arrival_s)),
         key=key,
     )
     table.replace([obj("a", 1), obj("b", "none")], 0.0)
     table.apply("MODIFIED", obj("a", 2), 1.0)
     table.apply("DELETED", obj("a", 2), 2.0)
     a, b = f"{prefix}a", f"{prefix}b"
-    assert calls == [("list", {a, b}), ("put", a, 1, 0.0), ("put", a, 2, 1.0), ("drop", a)]
+    assert calls == [
+        ("list", {a, b}, 0.0), ("put", a, 1, 0.0), ("put", a, 2, 1.0), ("drop", a, 2.0),
+    ]  # fmt: skip
+
+
+def test_the_functions_run_under_the_lock_and_news_is_told_without_it() -> None:
+    lock, calls = threading.Lock(), list[str]()
+
+    def call(what: str, answer: object = None) -> object:
+        calls.append(what)
+        assert lock.locked() is (what != "changed")
+        return answer
+
+    table = ObjectTable(
+        unreadable(),
+        read_number,
+        key=by_name,
+        on_list=lambda keys, _: call("list"),
+        on_put=lambda name, number, _: call("put", number != 0),  # 0: nothing new
+        on_drop=lambda name, _: call("drop", name != "unknown"),
+        lock=lock,
+        on_change=lambda: cast(None, call("changed")),
+    )
+    said: list[tuple[str, Json, list[str]]] = [
+        ("ADDED", obj("a", 1), ["put", "changed"]),
+        ("MODIFIED", obj("a", 0), ["put"]),
+        ("MODIFIED", obj("a", "x"), ["changed"]),  # it cannot be read any more
+        ("DELETED", obj("a", 0), ["drop", "changed"]),
+        ("DELETED", obj("unknown", 0), ["drop"]),
+    ]
+    for kind, told, expected in said:
+        calls.clear()
+        table.apply(kind, told, 1.0)
+        assert calls == expected, (kind, told)
+    calls.clear()
+    table.replace([obj("a", 0), obj("b", 2)], 2.0)
+    assert calls == ["list", "put", "put", "changed"], "once, when all is there"
+    calls.clear()
+    table.replace([], 3.0)
+    assert calls == ["list", "changed"], "that there is nothing is news"
+
+
+def test_unread_objects_are_those_there_whose_last_version_cannot_be_taken() -> None:
+    def put(name: str, number: int, _: float) -> None:
+        if number == 13:
+            raise KeyError("thirteen")
+
+    table = ObjectTable(
+        unreadable(), read_number, key=by_name, on_put=put,
+        on_list=lambda keys, _: None, on_drop=lambda name, _: None,
+    )  # fmt: skip
+    table.replace([obj("a", 1), obj("b", "x"), obj("c", "x"), obj("d", 13)], 0.0)
+    assert table.unread == {"uid-b", "uid-c", "uid-d"}
+    table.apply("MODIFIED", obj("a", "x"), 1.0)
+    table.apply("MODIFIED", obj("b", 2), 1.0)
+    table.apply("DELETED", obj("c", "x"), 1.0)
+    assert table.unread == {"uid-a", "uid-d"}
+    table.replace([obj("a", "y")], 2.0)
+    assert table.unread == {"uid-a"}
+
+
+def test_a_row_table_keeps_what_was_read_by_key() -> None:
+    table = RowTable(unreadable(), lambda obj: read_number(obj) or None, key=by_full_name)
+    table.replace([obj("a", 1), obj("b", 2), obj("c", 0)], 0.0)
+    assert table.rows == {("shop", "a"): 1, ("shop", "b"): 2}, "None is no row"
+    table.replace([obj("a", "x"), obj("d", 4)], 1.0)
+    assert table.rows == {("shop", "a"): 1, ("shop", "d"): 4}, "what was known of a stands"
+    table.apply("MODIFIED", obj("a", 0), 2.0)
+    table.apply("DELETED", obj("d", 4), 2.0)
+    table.apply("DELETED", obj("e", 4), 2.0)
+    assert table.rows == {}

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from surgekit.kube.client import ApiError, KubeUnreachable
-from surgekit.kube.events import Events
+from surgekit.kube.events import EventRecorder
 from surgekit.kube.lease import Lease
 from surgekit.process import controller as module
 from surgekit.process.controller import Controller
@@ -35,6 +35,16 @@ class FakeLease:
 class FakeEvents:
     def __init__(self) -> None:
         self.posted: list[tuple[str, str]] = []
+        self.runs = False
+
+    def start(self) -> None:
+        self.runs = True
+
+    def stop(self) -> None:
+        self.runs = False
+
+    def about(self, api_version: str, kind: str) -> FakeEvents:
+        return self
 
     def post(self, metadata: dict[str, Any], reason: str, note: str, type_: str = "Normal") -> None:
         self.posted.append((reason, note))
@@ -76,7 +86,7 @@ class Rig:
             ages_s=lambda _now_s: {"pods": self.age_s},
             max_input_age_s=60.0,
             lease=cast(Lease, self.lease),
-            events=cast(Events, self.events),
+            events=cast(EventRecorder, self.events),
         )
 
     def count(self, name: str, **labels: str) -> float:
@@ -240,6 +250,22 @@ def test_a_leader_that_the_api_server_refuses_stays(rig: Rig, monkeypatch: pytes
     goes_on(Work.made[0])
     goes_on(Work.made[0])
     assert rig.lease.stepped_down == 0
+
+
+def test_the_recorder_outlives_whoever_may_say_something(rig: Rig) -> None:
+    seen: list[bool] = []
+
+    class Talker:
+        def start(self) -> None:
+            seen.append(rig.events.runs)
+
+        stop = start
+
+    rig.controller.run_beside(Talker())
+    rig.controller.start()
+    rig.controller.stop()
+    assert seen == [True, True]
+    assert not rig.events.runs
 
 
 def test_when_told_to_stop_it_stops(rig: Rig) -> None:
