@@ -16,9 +16,9 @@ from combofunc.pods.actions import Create
 from combofunc.pods.cluster import Cluster
 from combofunc.pods.pod_table import PodTable
 from combofunc.reconcile.spec import ComboFunc
-from combofunc.reconciler import ComboFuncReconciler
+from combofunc.reconciler import ComboFuncReconciler, Inputs
 from combofunc.settings import Settings
-from combofunc.sources import Sources
+from combofunc.sources import Reconcilers, Sources
 from combofunc.target_poller import TargetPoller
 from combofunc.work_loop import Loop
 from surgekit.kube.client import Kube
@@ -54,15 +54,14 @@ class Controller(controller.Controller):
         )
         self._desk = PlanningDesk(planning.plan, self._loop.post, self._loop.hasten)
         memory_use = MemoryUsePoll(kube, lambda: self.leads)
-        self._functions = ComboFuncReconciler(
-            self._cluster, pods, settings, self.metrics, self._desk, self._targets.target, events,
-            memory_use.of,
-        )  # fmt: skip
+        inputs = Inputs(self._cluster, pods, self._targets.target, memory_use.of, self._ages_now_s)
+        self._functions = ComboFuncReconciler(inputs, settings, self._desk, self.metrics, events)
         events = Events(kube, "combofunc", "surgekit.dev/v1alpha1", "InPlaceDeployment")
         self._deployments = InPlaceDeploymentReconciler(
             pods, settings.resize_wait_limit_s, events, memory_use.of
         )
-        self._sources = Sources(kube, self._loop, self._cluster, pods, self._functions, self._deployments)
+        reconcilers = Reconcilers(self._functions, self._deployments)
+        self._sources = Sources(kube, self._loop, self._cluster, pods, reconcilers)
         self.metrics.registry.register(self._sources.unreadable)
         self._term = 0
         self._aged_s = time.monotonic()
@@ -89,6 +88,9 @@ class Controller(controller.Controller):
 
     def alive(self, now_s: float) -> bool:
         return self._desk.alive and super().alive(now_s)
+
+    def _ages_now_s(self) -> Mapping[str, float]:
+        return self._sources.ages_s(time.monotonic())
 
     def _collected(self) -> Mapping[str, ComboFunc]:
         """As of the last round: the tables are the loop's."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from combofunc.in_place_deployment import spec as in_place_deployment
 from combofunc.pods.cluster import Cluster
@@ -14,7 +14,7 @@ from surgekit.kube.client import Kube
 from surgekit.kube.table import Seen, Table, Unreadable
 from surgekit.kube.watch import Watch
 
-__all__ = ["Objects", "Sources"]
+__all__ = ["Objects", "Reconcilers", "Sources"]
 
 Json = dict[str, Any]
 
@@ -27,16 +27,18 @@ class Objects(Reconciler, Protocol):
     def drop(self, uid: str) -> None: ...
 
 
+class Reconcilers(NamedTuple):
+    """The reconciler of each kind."""
+
+    functions: Objects
+    deployments: Objects
+
+
 class Sources:
     def __init__(
-        self,
-        kube: Kube,
-        loop: Loop,
-        cluster: Cluster,
-        pods: PodTable,
-        functions: Objects,
-        deployments: Objects,
+        self, kube: Kube, loop: Loop, cluster: Cluster, pods: PodTable, reconcilers: Reconcilers
     ) -> None:
+        functions, deployments = reconcilers
         self.unreadable = unread = Unreadable(kube, "combofunc")
         self._pods = _Pods(unread, loop, cluster, pods)
         tables: dict[str, tuple[str, Table[Json]]] = {
