@@ -58,7 +58,7 @@ class Controller(controller.Controller):
         self._functions = ComboFuncReconciler(inputs, settings, self._desk, self.metrics, events)
         events = Events(kube, "combofunc", "surgekit.dev/v1alpha1", "InPlaceDeployment")
         self._deployments = InPlaceDeploymentReconciler(
-            pods, settings.resize_wait_limit_s, events, memory_use.of
+            pods, settings.resize_wait_limit_s, events, memory_use.of, self._ages_now_s
         )
         reconcilers = Reconcilers(self._functions, self._deployments)
         self._sources = Sources(kube, self._loop, self._cluster, pods, reconcilers)
