@@ -68,6 +68,20 @@ def test_nothing_is_done_when_all_is_as_planned() -> None:
     assert len(function.world.calls) == before
 
 
+def test_the_next_look_is_when_the_drain_is_over() -> None:
+    function = in_world(nodes=1)
+    function.wants(8)
+    function.run(3)
+    function.wants(0)
+    function.run(0.7)  # spec.drain is 1 s
+    update = function.reconcile()
+    assert update.waiting == "1 to drain"
+    (pod,) = function.pods
+    assert pod.draining_since_s is not None
+    assert update.again_in_s == pytest.approx(pod.draining_since_s + 1.0 - function.world.now_s)
+    assert 0.0 < update.again_in_s < 0.5
+
+
 def test_grows_in_place_and_says_so_only_when_it_holds() -> None:
     function = in_world(nodes=1, cpu="3")
     function.wants(3)
