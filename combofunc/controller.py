@@ -35,7 +35,7 @@ _AGE_EVERY_S = 1.0
 
 
 class Controller(controller.Controller):
-    """Everything of one replica."""
+    """One replica: its tables, threads and metrics."""
 
     def __init__(self, settings: Settings, kube: Kube, prometheus: Queries) -> None:
         self.settings = settings
@@ -93,14 +93,14 @@ class Controller(controller.Controller):
         return self._sources.ages_s(time.monotonic())
 
     def _collected(self) -> Mapping[str, ComboFunc]:
-        """As of the last round: the tables are the loop's."""
+        """The functions of the last round. The tables belong to the loop's thread."""
         return self._to_collect
 
     def _target_changed(self, uid: str) -> None:
         self._loop.post(lambda: self._loop.touch(uid))
 
     def _on_result(self, result: ActionResult) -> None:
-        """Count what our own write made of a pod at once; the watch tells it later."""
+        """Apply the result of our own write at once; the watch shows it later."""
         outcome = "failed" if result.failure else "done"
         self.metrics.actions.labels(type(result.action).__name__.lower(), outcome).inc()
         if isinstance(result.action, Create):
@@ -111,10 +111,10 @@ class Controller(controller.Controller):
             self._sources.tell_deleted(result.gone)
 
     def _step(self) -> float:
-        """Take in what is new; reconcile while this replica leads. The work loop waits by itself."""
+        """Read the inbox, and reconcile while this replica leads. The work loop waits by itself."""
         now_s = time.monotonic()
         acts = self.leads and not self.stale_input(now_s)
-        if acts and self._term != self._lease.term:  # another replica may have acted: all starts afresh
+        if acts and self._term != self._lease.term:  # another replica may have acted: start without state
             self._term = self._lease.term
             for kind in (self._functions, self._deployments):
                 kind.reset()

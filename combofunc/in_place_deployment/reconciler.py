@@ -23,13 +23,13 @@ from combofunc.labels import DEPLOYMENT_LABEL
 from combofunc.pods.actions import Resize
 from combofunc.pods.body import Owner, pod_body
 from combofunc.pods.memory_in_use import (
-    AGAIN_S,
+    RECHECK_S,
     MemoryUse,
     Refused,
     least_memory,
-    noting,
+    next_try_s,
     unknown,
-    until_s,
+    with_refusals,
 )
 from combofunc.pods.pod_table import PodTable
 from combofunc.pods.steps import Steps
@@ -119,8 +119,8 @@ class InPlaceDeploymentReconciler:
             kinds = [type(action).__name__ for action in steps.actions]
             done = {kind: kinds.count(kind) for kind in sorted(set(kinds))}
             log.info("steps", namespace=deployment.namespace, deployment=deployment.name, decision=done)
-        again_in_s = min(steps.again_in_s, until_s(state.memory_refusals, now_s) - now_s)
-        again_in_s = min(again_in_s, AGAIN_S) if state.keeping_memory else again_in_s
+        again_in_s = min(steps.again_in_s, next_try_s(state.memory_refusals, now_s) - now_s)
+        again_in_s = min(again_in_s, RECHECK_S) if state.keeping_memory else again_in_s
         return self._work(uid, patch, replace(steps, again_in_s=again_in_s), event)
 
     def _with_limits(self, state: _DeploymentState, seen: rollout.Observation) -> rollout.Observation:
@@ -132,7 +132,7 @@ class InPlaceDeploymentReconciler:
         limit_s = now_s - self._resize_wait_limit_s - deployment.drain_s
         last = state.overdue
         state.overdue = "" if deployment.paused else rollout.overdue(deployment, pods, last, limit_s)
-        state.memory_refusals = noting(state.memory_refusals, pods, now_s)
+        state.memory_refusals = with_refusals(state.memory_refusals, pods, now_s)
         least = least_memory(state.memory_refusals, pods, self._memory_use(deployment.namespace), now_s)
         return replace(seen, refused=state.refused, overdue=state.overdue, least_memory=least)
 

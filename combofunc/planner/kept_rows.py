@@ -40,7 +40,7 @@ class KeptRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Kinds:
-    """The kinds of containers on one node. Arrays are indexed by kind, whatever node has it."""
+    """The kinds of containers on one node. Arrays and lists have every kind of every node."""
 
     most: dict[int, int]  # how many of each kind here can be kept
     cost: Floats  # lambda * B of one container here
@@ -97,10 +97,10 @@ def kept_rows(problem: Problem, nodes: Sequence[int], worth: float, sets_kept: i
     )
 
 
-def _sets(of: _Kinds, worth: float, sets_kept: int, work: Work) -> Whole:
+def _sets(here: _Kinds, worth: float, sets_kept: int, work: Work) -> Whole:
     """All sensible ways to keep containers, as counts of each kind; at most `sets_kept` ways."""
-    kinds, limits = list(of.most), list(of.most.values())
-    cost, concurrency, better = of.cost, of.concurrency, of.better
+    kinds, limits = list(here.most), list(here.most.values())
+    cost, concurrency, better = here.cost, here.concurrency, here.better
     sets: list[tuple[int, ...]] = [()]
     for i, kind in enumerate(kinds):
         work.spend(LIST_ITEM * len(sets) * (limits[i] + 1) * (i + 1))
