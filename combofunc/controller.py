@@ -16,9 +16,9 @@ from combofunc.pods.actions import Create
 from combofunc.pods.cluster import Cluster
 from combofunc.pods.pod_table import PodTable
 from combofunc.reconcile.spec import ComboFunc
-from combofunc.reconciler import ComboFuncReconciler
+from combofunc.reconciler import ComboFuncReconciler, Inputs
 from combofunc.settings import Settings
-from combofunc.sources import Sources
+from combofunc.sources import Kept, Sources
 from combofunc.target_poller import TargetPoller
 from combofunc.work_loop import Loop
 from surgekit.kube.client import Kube
@@ -36,7 +36,7 @@ _AGE_EVERY_S = 1.0
 
 
 class Controller(controller.Controller):
-    """Everything of one replica."""
+    """One replica: its tables, threads and metrics."""
 
     def __init__(self, settings: Settings, kube: Kube, prometheus: Queries) -> None:
         self.settings = settings
@@ -55,18 +55,16 @@ class Controller(controller.Controller):
         )
         self._desk = PlanningDesk(planning.plan, self._loop.post, self._loop.hasten)
         memory_use = MemoryUsePoll(kube, lambda: self.leads)
-        self._functions = ComboFuncReconciler(
-            self._cluster, pods, settings, self.metrics, self._desk, self._targets.target,
-            events.about("surgekit.dev/v1alpha1", "ComboFunc"), memory_use.of,
-        )  # fmt: skip
+        inputs = Inputs(self._cluster, pods, self._targets.target, memory_use.of, self._ages_now_s)
+        function_events = events.about("surgekit.dev/v1alpha1", "ComboFunc")
+        self._functions = ComboFuncReconciler(inputs, settings, self._desk, self.metrics, function_events)
         deployment_events = events.about("surgekit.dev/v1alpha1", "InPlaceDeployment")
         self._deployments = InPlaceDeploymentReconciler(
-            pods, settings.resize_wait_limit_s, deployment_events, memory_use.of
+            pods, settings.resize_wait_limit_s, deployment_events, memory_use.of, self._ages_now_s
         )
         unreadable = Unreadable(events)
-        self._sources = Sources(
-            kube, unreadable, self._loop, self._cluster, pods, self._functions, self._deployments
-        )
+        kept = Kept(self._cluster, pods, self._functions, self._deployments)
+        self._sources = Sources(kube, unreadable, self._loop, kept)
         self.metrics.registry.register(unreadable)
         self._term = 0
         self._aged_s = time.monotonic()
@@ -94,15 +92,18 @@ class Controller(controller.Controller):
     def alive(self, now_s: float) -> bool:
         return self._desk.alive and super().alive(now_s)
 
+    def _ages_now_s(self) -> Mapping[str, float]:
+        return self._sources.ages_s(time.monotonic())
+
     def _collected(self) -> Mapping[str, ComboFunc]:
-        """As of the last round: the tables are the loop's."""
+        """The functions of the last round. The tables belong to the loop's thread."""
         return self._to_collect
 
     def _target_changed(self, uid: str) -> None:
         self._loop.post(lambda: self._loop.touch(uid))
 
     def _on_result(self, result: ActionResult) -> None:
-        """Count what our own write made of a pod at once; the watch tells it later."""
+        """Apply the result of our own write at once; the watch shows it later."""
         outcome = "failed" if result.failure else "done"
         self.metrics.actions.labels(type(result.action).__name__.lower(), outcome).inc()
         if isinstance(result.action, Create):
@@ -113,10 +114,10 @@ class Controller(controller.Controller):
             self._sources.tell_deleted(result.gone)
 
     def _step(self) -> float:
-        """Take in what is new; reconcile while this replica leads. The work loop waits by itself."""
+        """Read the inbox, and reconcile while this replica leads. The work loop waits by itself."""
         now_s = time.monotonic()
         acts = self.leads and not self.stale_input(now_s)
-        if acts and self._term != self._lease.term:  # another replica may have acted: all starts afresh
+        if acts and self._term != self._lease.term:  # another replica may have acted: start without state
             self._term = self._lease.term
             for kind in (self._functions, self._deployments):
                 kind.reset()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ from combofunc.pods.pod import FunctionPod
 from combofunc.pods.pod_table import PodTable
 from combofunc.pods.steps import released
 from combofunc.reconcile import status
-from combofunc.reconcile.decision import Decision, decide
+from combofunc.reconcile.decision import FunctionUpdate, decide
 from combofunc.reconcile.function_state import FunctionState, Observation
 from combofunc.reconcile.plan_validity import REFUSED_FOR_S
 from combofunc.reconcile.planner_input import pod_shape
@@ -29,12 +29,13 @@ from combofunc.reconcile.report import memory_note, moved_note, ready_concurrenc
 from combofunc.reconcile.spec import COMBO_FUNCS, ComboFunc, SpecError, TargetFrom, read
 from combofunc.settings import Settings
 from combofunc.work_loop import Work
+from surgekit.decision import Decision
 from surgekit.kube.conditions import differs, status_before
 from surgekit.kube.events import Events
 from surgekit.process.back_off import back_off_s
 from surgekit.process.modes import Mode
 
-__all__ = ["ComboFuncReconciler", "Targets"]
+__all__ = ["ComboFuncReconciler", "Inputs", "Targets"]
 
 log = structlog.get_logger(__name__)
 Json = dict[str, Any]
@@ -45,21 +46,23 @@ _STATUS_EVERY_S = 0.5  # unless a condition has another reason: somebody may wai
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 1.0, 60.0
 
 
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a reconcile reads: tables that watches keep, and the latest answers of the pollers."""
+
+    cluster: Cluster
+    pods: PodTable
+    targets: Targets
+    memory_use: MemoryUse = unknown
+    ages_s: Callable[[], Mapping[str, float]] = dict  # of the tables, by watched kind
+
+
 class ComboFuncReconciler:
     def __init__(
-        self,
-        cluster: Cluster,
-        pods: PodTable,
-        settings: Settings,
-        metrics: ComboFuncMetrics,
-        desk: Desk,
-        targets: Targets,
-        events: Events,
-        memory_use: MemoryUse = unknown,
+        self, inputs: Inputs, settings: Settings, desk: Desk, metrics: ComboFuncMetrics, events: Events
     ) -> None:
-        self._cluster, self._pods, self._settings, self._metrics = cluster, pods, settings, metrics
-        self._desk, self._targets, self._events = desk, targets, events
-        self._memory_use = memory_use
+        self._inputs, self._cluster = inputs, inputs.cluster
+        self._settings, self._desk, self._metrics, self._events = settings, desk, metrics, events
         self.objects: dict[str, Json] = {}  # by uid
         self._states: dict[str, FunctionState] = {}
 
@@ -78,7 +81,8 @@ class ComboFuncReconciler:
         if obj is None:
             return None
         namespace = obj["metadata"]["namespace"]
-        pods, unreadable = self._pods.of(namespace, uid), self._pods.unread(namespace, uid)
+        table = self._inputs.pods
+        pods, unreadable = table.of(namespace, uid), table.unread(namespace, uid)
         if uid not in self._states:
             self._states[uid] = _first_state(obj, pods)
         try:
@@ -91,28 +95,34 @@ class ComboFuncReconciler:
         target, no_data = self._target(uid, function)
         lacked_room = self._states[uid].lacks_room and not function.paused
         self._update(uid, lacks_room=lacked_room)
-        memory_use = self._memory_use(function.namespace)
-        seen = Observation(function, target, pods, now_s, memory_use, unreadable)
+        seen = Observation(
+            function, target, pods, now_s,
+            memory_use=self._inputs.memory_use(function.namespace),
+            unreadable_pods=unreadable,
+            inputs_age_s=self._inputs.ages_s(),
+        )  # fmt: skip
         request_plan = partial(self._desk.request, uid, function.namespace)
         decision = decide(seen, self._states[uid], self._cluster, request_plan, self._settings)
-        self._states[uid] = state = decision.state
-        if decision.planning:  # the status describes a plan, so it waits too
-            return Work(function.namespace, decision.actions)
-        if now_s < state.retry_writes_at_s and not decision.replan_reason:
-            decision = _only_releases(decision, state.retry_writes_at_s - now_s)
+        update = decision.action
+        self._states[uid] = state = update.state
+        if update.planning:  # the status describes a plan, so it waits too
+            return Work(function.namespace, update.actions)
+        if now_s < state.retry_writes_at_s and not update.replanned:
+            update = _only_releases(update, state.retry_writes_at_s - now_s)
+            decision = replace(decision, action=update)
         events = [
             self._plan_event(uid, function, decision),
             self._moved_event(uid, function, pods),
-            self._memory_event(uid, function, memory_note(function, pods, decision.least_memory)),
+            self._memory_event(uid, function, memory_note(function, pods, update.least_memory)),
         ]
-        self._assume(function, decision)
+        self._assume(function, update)
         self._desk.cancel(uid)  # only now: the next plan must count the pods assumed above
         counted = [pod for pod in pods if not (pod.node and self._cluster.lost(pod.node))]
         self._measure_lag(uid, target, ready_concurrency(counted))
         patch, again_in_s = self._status(uid, replace(seen, pods=counted), decision, no_data)
         return Work(
             function.namespace,
-            decision.actions,
+            update.actions,
             (function.status_path, {"status": patch}) if patch else None,
             partial(self._post, obj["metadata"], [e for e in events if e]) if any(events) else None,
             again_in_s,
@@ -184,33 +194,33 @@ class ComboFuncReconciler:
         if function.replicas is not None:
             target = sum(s.concurrency * function.replicas.get(s.name, 0) for s in function.sizes)
         elif target is None:
-            found = self._targets(function)
+            found = self._inputs.targets(function)
             target, no_data = (found, "") if isinstance(found, int) else (last, found)
         if target != last:
             self._update(uid, target=target, target_changed_at_s=time.monotonic())
         return target, no_data
 
     def _status(
-        self, uid: str, seen: Observation, decision: Decision, no_data: str
+        self, uid: str, seen: Observation, decision: Decision[FunctionUpdate], no_data: str
     ) -> tuple[Json | None, float]:
         """The status to write, or None; and the seconds until the next reconcile."""
-        now_s, again_in_s = seen.now_s, decision.again_in_s
+        now_s, again_in_s = seen.now_s, decision.action.again_in_s
         state = self._states[uid]
         before = status_before(self.objects[uid]) | state.status_written
         patch = report(seen, before, decision, no_data)
         if not differs(before, patch):
             return None, again_in_s
-        soon = now_s - state.status_written_at_s < _STATUS_EVERY_S and not decision.replan_reason
+        soon = now_s - state.status_written_at_s < _STATUS_EVERY_S and not decision.action.replanned
         if soon and not reason_changed(before, patch):
             return None, min(again_in_s, state.status_written_at_s + _STATUS_EVERY_S - now_s)
         self._update(uid, status_written=state.status_written | patch, status_written_at_s=now_s)
         return patch, again_in_s
 
-    def _plan_event(self, uid: str, function: ComboFunc, decision: Decision) -> _Event | None:
+    def _plan_event(self, uid: str, function: ComboFunc, decision: Decision[FunctionUpdate]) -> _Event | None:
         """Count and log a new plan. Returns its Event unless the last one said the same."""
-        if not decision.replan_reason:
+        if not decision.action.replanned:
             return None
-        state = decision.state
+        state, why = decision.action.state, "; ".join(decision.reasons)
         plan, failure, usable = state.plan, state.planner_failure, state.sizes_usable
         # If no size fits any node, other functions cannot help by releasing room.
         lacks_room = bool(plan and plan.shortage and usable and (usable.holds or plan.concurrency))
@@ -221,14 +231,14 @@ class ComboFuncReconciler:
         said = status.planned(function, plan, failure, rolling=bool(state.outdated_pods))
         log.info(
             "plan", namespace=function.namespace, function=function.name, mode=str(function.mode),
-            decision=said.message, why=decision.replan_reason,
+            decision=said.message, why=why,
             duration_ms=round(state.planning_s * 1000, 1),
         )  # fmt: skip
         if self._states[uid].plan_event == said.message:
             return None
         self._update(uid, plan_event=said.message)
         kind: Literal["Normal", "Warning"] = "Normal" if outcome == "planned" else "Warning"
-        return said.reason, f"{said.message} (because {decision.replan_reason})", kind
+        return said.reason, f"{said.message} (because {why})", kind
 
     def _moved_event(self, uid: str, function: ComboFunc, pods: Sequence[FunctionPod]) -> _Event | None:
         """The Event for pods that the scheduler bound to another node than planned."""
@@ -257,13 +267,13 @@ class ComboFuncReconciler:
             self._metrics.lag_seconds.observe(time.monotonic() - changed_at_s)
             self._update(uid, target_changed_at_s=None)
 
-    def _assume(self, function: ComboFunc, decision: Decision) -> None:
+    def _assume(self, function: ComboFunc, update: FunctionUpdate) -> None:
         """Count the pods about to be created, so that the next plan does not use the same room."""
-        created = [action for action in decision.actions if isinstance(action, Create)]
-        if not created or decision.state.assignment is None:
+        created = [action for action in update.actions if isinstance(action, Create)]
+        if not created or update.state.assignment is None:
             return
         shape, now_s = pod_shape(function), time.monotonic()
-        sizes = {new.name: new.size for new in decision.state.assignment.new}
+        sizes = {new.name: new.size for new in update.state.assignment.new}
         for action in created:
             cpu, memory = shape.whole(sizes[action.pod])
             self._cluster.assume(action.key, action.node, cpu, memory, now_s)
@@ -294,7 +304,7 @@ def _moved(pods: Sequence[FunctionPod]) -> dict[str, FunctionPod]:
     return {pod.name: pod for pod in pods if moved_note([pod])}
 
 
-def _only_releases(decision: Decision, for_s: float) -> Decision:
+def _only_releases(update: FunctionUpdate, for_s: float) -> FunctionUpdate:
     """Back off after a failure. Gates still come off, and the status is still written."""
-    releases = tuple(action for action in decision.actions if isinstance(action, Release))
-    return replace(decision, actions=releases, again_in_s=min(decision.again_in_s, for_s))
+    releases = tuple(action for action in update.actions if isinstance(action, Release))
+    return replace(update, actions=releases, again_in_s=min(update.again_in_s, for_s))

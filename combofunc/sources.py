@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from combofunc.in_place_deployment import spec as in_place_deployment
 from combofunc.pods.cluster import Cluster
@@ -14,7 +14,7 @@ from surgekit.kube.client import Kube
 from surgekit.kube.table import Seen, Table, Unreadable
 from surgekit.kube.watch import Watch
 
-__all__ = ["Objects", "Sources"]
+__all__ = ["Kept", "Objects", "Sources"]
 
 Json = dict[str, Any]
 
@@ -27,17 +27,18 @@ class Objects(Reconciler, Protocol):
     def drop(self, uid: str) -> None: ...
 
 
+class Kept(NamedTuple):
+    """What the watches keep up to date."""
+
+    cluster: Cluster
+    pods: PodTable
+    functions: Objects
+    deployments: Objects
+
+
 class Sources:
-    def __init__(
-        self,
-        kube: Kube,
-        unread: Unreadable,
-        loop: Loop,
-        cluster: Cluster,
-        pods: PodTable,
-        functions: Objects,
-        deployments: Objects,
-    ) -> None:
+    def __init__(self, kube: Kube, unread: Unreadable, loop: Loop, kept: Kept) -> None:
+        cluster, pods, functions, deployments = kept
         self._pods = _Pods(unread, loop, cluster, pods)
         tables: dict[str, tuple[str, Table[Json]]] = {
             "combofuncs": (combofunc.PATH, _Owners(unread, loop, cluster, functions)),

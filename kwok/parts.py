@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -162,7 +162,7 @@ def _record(lab: Lab, name: str) -> Path:
 
 
 def start_probe(lab: Lab, name: str = "probe", settings: Mapping[str, Any] | None = None) -> None:
-    _start_controller(lab, "probe", name, settings)
+    _start_controller(lab, _Part("probe"), name, settings)
 
 
 def install_kneescale(lab: Lab) -> None:
@@ -171,7 +171,7 @@ def install_kneescale(lab: Lab) -> None:
 
 def start_kneescale(lab: Lab, settings: Mapping[str, Any], name: str = "kneescale", module: str = "") -> None:
     """`module`: runs instead of `surgekit serve kneescale`, with the same options."""
-    _start_controller(lab, "kneescale", name, settings, module=module)
+    _start_controller(lab, _Part("kneescale", module=module), name, settings)
 
 
 def install_combofunc(lab: Lab) -> None:
@@ -180,7 +180,7 @@ def install_combofunc(lab: Lab) -> None:
 
 
 def start_combofunc(lab: Lab, settings: Mapping[str, Any] | None = None, name: str = "combofunc") -> None:
-    _start_controller(lab, "combofunc", name, settings)
+    _start_controller(lab, _Part("combofunc"), name, settings)
 
 
 def install_load_balancer(lab: Lab) -> None:
@@ -205,7 +205,7 @@ def start_load_balancer(
     written = directory / "haproxy.cfg"
     written.write_text(edit_configuration(written.read_text()))
     start_haproxy(lab, haproxy, directory)
-    return _start_controller(lab, "load-balancer", name, settings, "surgekit-balancer")
+    return _start_controller(lab, _Part("load-balancer", "surgekit-balancer"), name, settings)
 
 
 def start_haproxy(lab: Lab, haproxy: Path, directory: Path) -> None:
@@ -214,18 +214,24 @@ def start_haproxy(lab: Lab, haproxy: Path, directory: Path) -> None:
     lab.start(HAPROXY, [haproxy, "-db", "-f", directory / "haproxy.cfg"], ready=control.exists)
 
 
-def _start_controller(
-    lab: Lab, part: str, name: str, settings: Mapping[str, Any] | None, account: str = "", module: str = ""
-) -> Process:
+class _Part(NamedTuple):
+    """How to run a controller: what `surgekit serve` calls it, and where it differs from the rule."""
+
+    name: str
+    account: str = ""  # its ServiceAccount; surgekit-NAME unless set
+    module: str = ""  # runs instead of `surgekit serve NAME`
+
+
+def _start_controller(lab: Lab, part: _Part, name: str, settings: Mapping[str, Any] | None) -> Process:
     port = lab.free_port()
     file = lab.directory / f"{name}.settings.yaml"
     file.write_text(yaml.safe_dump({"health_bind": f"127.0.0.1:{port}"} | dict(settings or {})))
     return lab.start(
         name,
         [
-            sys.executable, "-m", *([module] if module else ["surgekit", "serve", part]),
+            sys.executable, "-m", *([part.module] if part.module else ["surgekit", "serve", part.name]),
             "--settings", file,
-            "--kubeconfig", lab.account_kubeconfig(NAMESPACE, account or f"surgekit-{part}"),
+            "--kubeconfig", lab.account_kubeconfig(NAMESPACE, part.account or f"surgekit-{part.name}"),
         ],
         ready=lambda: answers_ready(port),
         port=port,

@@ -58,7 +58,7 @@ def choose_writes(
     """At most `budget` writes, the biggest change first.
 
     A quarter of the budget (at least one write) goes to the nodes that have waited longest, so that none
-    waits for ever behind nodes that keep changing more.
+    waits forever behind nodes that keep changing more.
     """
     wanted = []
     for estimate in estimates:

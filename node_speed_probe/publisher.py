@@ -35,7 +35,7 @@ _REJECTED = frozenset({400, 413, 422})
 
 
 def read_all(kube: Kube) -> dict[str, Published]:
-    """What the API server has."""
+    """The NodeSpeeds that the API server has, by node."""
     objects, _ = kube.list_all(PATH)
     now_s, wall = time.monotonic(), datetime.now(UTC)
     return dict(found for o in objects if (found := read_published(o, now_s, wall)))
@@ -107,7 +107,7 @@ class Publisher:
             )
 
     def _patch(self, estimate: NodeSpeedEstimate, before: Published | None) -> Published | None:
-        """What the API server has afterwards; None when it has no such object."""
+        """Returns the object as the API server has it afterwards; None if there is none."""
         if before is None:
             return None
         now_s, wall = time.monotonic(), datetime.now(UTC)

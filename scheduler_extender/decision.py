@@ -14,13 +14,15 @@ from cluster_model.cost import PodPrices
 from cluster_model.model import GIB
 from cluster_model.node_table import Node, NodeTable
 from cluster_model.price_list import PriceLists, cheapest, pull_s
-from scheduler_extender.model import HIGHEST_SCORE, Decision, PlacementRequest, Terms
+from scheduler_extender.model import HIGHEST_SCORE, Placement, PlacementRequest, Terms
 from scheduler_extender.settings import Settings
+from surgekit.decision import Decision
 
 __all__ = ["Cluster", "decide"]
 
 # Up to this many nodes, pricing each is cheaper than keeping a sorted list.
 _FEW = 48
+_RANKED = ("the nodes are ranked by cost per unit of concurrency",)
 
 
 class Cluster(NamedTuple):
@@ -31,8 +33,13 @@ class Cluster(NamedTuple):
     inputs_age_s: dict[str, float]  # seconds since the API server last confirmed each input
 
 
-def decide(request: PlacementRequest, cluster: Cluster, settings: Settings, unix_s: float) -> Decision:
-    """Score the offered nodes for the pod. The caller assumes the pod on the best one, in mode enforce."""
+def decide(
+    request: PlacementRequest, cluster: Cluster, settings: Settings, unix_s: float
+) -> Decision[Placement]:
+    """Score the offered nodes for the pod. The caller assumes the pod on the best one, in mode enforce.
+
+    Not valid if an input is too old or no offered node is known: then every node scores 0.
+    """
     pod, mode, overrides = request.pod, request.mode, request.overrides
     nodes, inputs_age_s = cluster.nodes, cluster.inputs_age_s
     prices = PodPrices(
@@ -48,16 +55,16 @@ def decide(request: PlacementRequest, cluster: Cluster, settings: Settings, unix
     if inputs_age_s[oldest] > settings.max_input_age_s:
         age_s, limit_s = inputs_age_s[oldest], settings.max_input_age_s
         reason = f"no word of {oldest} for {age_s:.0f} s, more than {limit_s:.0f} s"
-        return Decision(pod, mode, False, reason, unix_s, prices, offered, inputs_age_s)
+        return Decision(Placement(pod, mode, unix_s, prices, offered), (reason,), inputs_age_s, valid=False)
     best = _best(request, prices, cluster)
     if not best:
         reason = "none of the nodes offered is known"
-        return Decision(pod, mode, False, reason, unix_s, prices, offered, inputs_age_s)
+        return Decision(Placement(pod, mode, unix_s, prices, offered), (reason,), inputs_age_s, valid=False)
     ranked = tuple(
         Terms(n.name, n.tau_create_s, n.creating + 1, pull_s(n, pod.images, nodes), n.cpu_free, n.memory_free)
         for n in best
     )
-    return Decision(pod, mode, True, "scored", unix_s, prices, offered, inputs_age_s, ranked)
+    return Decision(Placement(pod, mode, unix_s, prices, offered, ranked), _RANKED, inputs_age_s)
 
 
 def _best(request: PlacementRequest, prices: PodPrices, cluster: Cluster) -> list[Node]:

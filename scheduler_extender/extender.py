@@ -23,10 +23,11 @@ from cluster_model.node_table import NodeTable
 from cluster_model.price_list import PriceLists
 from scheduler_extender import opt_in
 from scheduler_extender.decision import Cluster, decide
-from scheduler_extender.model import HIGHEST_SCORE, Decision, PlacementRequest
+from scheduler_extender.model import HIGHEST_SCORE, Placement, PlacementRequest
 from scheduler_extender.requests import parse
 from scheduler_extender.settings import Settings
 from scheduler_extender.sources import NO_NAMESPACE, Sources
+from surgekit.decision import Decision
 from surgekit.kube.client import Kube
 from surgekit.kube.events import EventRecorder
 from surgekit.kube.pods import images, requests
@@ -84,8 +85,8 @@ class Extender:
         self.registry = CollectorRegistry()
         self.registry.register(unreadable)
         self.metrics = Metrics(self.registry)
-        self._recent: OrderedDict[str, Decision] = OrderedDict()  # pod uid -> its latest decision
-        self._unseen: list[tuple[Decision, float]] = []  # not yet in metrics and log
+        self._recent: OrderedDict[str, Decision[Placement]] = OrderedDict()  # pod uid -> its latest decision
+        self._unseen: list[tuple[Decision[Placement], float]] = []  # not yet in metrics and log
 
     def prioritize(self, body: bytes) -> bytes:
         """The answer to /prioritize, neutral in doubt. Raises one of requests.BAD_REQUEST."""
@@ -97,15 +98,15 @@ class Extender:
             decision = self._decide(body, now_s)
             if decision is None:
                 return NEUTRAL
-            answer = NEUTRAL
-            if decision.valid and decision.mode is Mode.ENFORCE:
-                self.state.assume(decision.pod, decision.ranked[0].node, now_s)
-                scored = zip(decision.ranked, SCORES, strict=False)
+            answer, placement = NEUTRAL, decision.action
+            if decision.valid and placement.mode is Mode.ENFORCE:
+                self.state.assume(placement.pod, placement.ranked[0].node, now_s)
+                scored = zip(placement.ranked, SCORES, strict=False)
                 answer = orjson.dumps([{"Host": terms.node, "Score": score} for terms, score in scored])
             self._unseen.append((decision, time.perf_counter() - started))
             return answer
 
-    def _decide(self, body: bytes, now_s: float) -> Decision | None:
+    def _decide(self, body: bytes, now_s: float) -> Decision[Placement] | None:
         """The decision, or None for a pod that did not opt in."""
         args = parse(body)
         meta, spec = args.pod["metadata"], args.pod.get("spec") or {}
@@ -153,20 +154,21 @@ class Extender:
     def _digest(self) -> None:
         unseen, self._unseen = self._unseen, []
         for decision, seconds in unseen:
-            self._recent[decision.pod.uid] = decision
-            self._recent.move_to_end(decision.pod.uid)
+            placement = decision.action
+            self._recent[placement.pod.uid] = decision
+            self._recent.move_to_end(placement.pod.uid)
             if len(self._recent) > self.settings.decisions_kept:
                 self._recent.popitem(last=False)
             self.metrics.seconds.observe(seconds)
-            self.metrics.decisions.labels(decision.mode, "scored" if decision.valid else "neutral").inc()
+            self.metrics.decisions.labels(placement.mode, "scored" if decision.valid else "neutral").inc()
             # A log line costs as much as the decision, so valid decisions are logged at DEBUG only.
             (log.debug if decision.valid else log.warning)(
                 "pod scored",
-                namespace=decision.pod.namespace,
-                pod=decision.pod.name,
-                node=decision.ranked[0].node if decision.ranked else None,
-                decision=decision.reason,
-                mode=decision.mode,
+                namespace=placement.pod.namespace,
+                pod=placement.pod.name,
+                node=placement.ranked[0].node if placement.ranked else None,
+                decision="; ".join(decision.reasons),
+                mode=placement.mode,
                 duration_ms=round(seconds * 1e3, 3),
             )
 
@@ -186,21 +188,23 @@ class Extender:
         with self._lock:
             self._digest()
             for decision in reversed(self._recent.values()):
-                if decision.pod.namespace == namespace and decision.pod.name == name:
+                pod = decision.action.pod
+                if pod.namespace == namespace and pod.name == name:
                     return self._explained(decision)
         return None
 
-    def _explained(self, decision: Decision) -> dict[str, Any]:
+    def _explained(self, decision: Decision[Placement]) -> dict[str, Any]:
+        placement = decision.action
         return {
-            "pod": asdict(decision.pod),
-            "mode": decision.mode,
+            "pod": asdict(placement.pod),
+            "mode": placement.mode,
             "valid": decision.valid,
-            "reason": decision.reason,
-            "decided_at": decision.decided_at,
-            "price_weight": decision.prices.price_weight,
-            "price_swing": decision.prices.price_swing,
-            "nodes_offered": decision.nodes_offered,
+            "reasons": decision.reasons,
+            "decided_at": placement.decided_at,
+            "price_weight": placement.prices.price_weight,
+            "price_swing": placement.prices.price_swing,
+            "nodes_offered": placement.nodes_offered,
             "inputs_age_s": decision.inputs_age_s,
-            "candidates": [asdict(c) for c in decision.candidates()],
-            "bound_to": self.state.node_of(decision.pod.uid),
+            "candidates": [asdict(c) for c in placement.candidates()],
+            "bound_to": self.state.node_of(placement.pod.uid),
         }

@@ -9,7 +9,7 @@ from cluster_model.cost import PodPrices, price
 from cluster_model.model import PodToPlace
 from surgekit.process.modes import Mode
 
-__all__ = ["HIGHEST_SCORE", "Candidate", "Decision", "Overrides", "PlacementRequest", "Terms"]
+__all__ = ["HIGHEST_SCORE", "Candidate", "Overrides", "Placement", "PlacementRequest", "Terms"]
 
 HIGHEST_SCORE = 10  # MaxExtenderPriority in k8s.io/kube-scheduler/extender/v1
 
@@ -60,18 +60,14 @@ class Candidate:
     memory_price: float  # beta_n^m, eq. (8)
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """An answer to /prioritize that explains itself. With `valid=False` every node scores 0."""
+class Placement(NamedTuple):
+    """What to answer to /prioritize, and what it was computed from. A tuple: made on the hot path."""
 
     pod: PodToPlace
     mode: Mode
-    valid: bool
-    reason: str
     decided_at: float  # seconds since the epoch
     prices: PodPrices
     nodes_offered: int
-    inputs_age_s: dict[str, float]
     ranked: tuple[Terms, ...] = ()  # the best nodes, cheapest first: scores 10, 9, ...
 
     def candidates(self) -> list[Candidate]:

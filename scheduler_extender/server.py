@@ -70,7 +70,7 @@ class Application:
         return self.extender.registry
 
     def alive(self, now_s: float) -> bool:  # noqa: ARG002
-        return True  # whoever answers this lives
+        return True  # a process that answers is alive
 
     def not_ready(self, now_s: float) -> str:
         limit_s = self.settings.max_input_age_s

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -20,18 +20,19 @@ from combofunc.in_place_deployment.spec import (
     read,
 )
 from combofunc.labels import DEPLOYMENT_LABEL
-from combofunc.pods.actions import Action, Resize
+from combofunc.pods.actions import Resize
 from combofunc.pods.body import Owner, pod_body
 from combofunc.pods.memory_in_use import (
-    AGAIN_S,
+    RECHECK_S,
     MemoryUse,
     Refused,
     least_memory,
-    noting,
+    next_try_s,
     unknown,
-    until_s,
+    with_refusals,
 )
 from combofunc.pods.pod_table import PodTable
+from combofunc.pods.steps import Steps
 from combofunc.work_loop import Work
 from surgekit.kube.conditions import differs, status_before
 from surgekit.kube.events import Events
@@ -43,6 +44,7 @@ log = structlog.get_logger(__name__)
 Json = dict[str, Any]
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 1.0, 60.0
 _LISTED = 5  # pods in an event
+_NO_STEPS = Steps(())
 
 
 @dataclass(slots=True)
@@ -62,11 +64,17 @@ class _DeploymentState:
 
 class InPlaceDeploymentReconciler:
     def __init__(
-        self, pods: PodTable, resize_wait_limit_s: float, events: Events, memory_use: MemoryUse = unknown
+        self,
+        pods: PodTable,
+        resize_wait_limit_s: float,
+        events: Events,
+        memory_use: MemoryUse = unknown,
+        ages_s: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
-        """`resize_wait_limit_s`: how long a resize may wait for room, beyond spec.drain."""
-        self._pods, self._resize_wait_limit_s = pods, resize_wait_limit_s
-        self._events, self._memory_use = events, memory_use
+        """`resize_wait_limit_s`: how long a resize may wait for room, beyond spec.drain. `ages_s`: of the
+        tables, by watched kind."""
+        self._pods, self._resize_wait_limit_s, self._events = pods, resize_wait_limit_s, events
+        self._memory_use, self._ages_s = memory_use, ages_s
         self.objects: dict[str, Json] = {}  # by uid
         self._states: dict[str, _DeploymentState] = {}
 
@@ -86,43 +94,47 @@ class InPlaceDeploymentReconciler:
         try:
             deployment = read(obj)
         except SpecError as error:
-            return self._work(
-                obj, state, before, status.invalid_status(obj | {"status": before}, error, now_s)
-            )
-        pods = self._pods.of(deployment.namespace, uid)
-        if unread := self._pods.unread(deployment.namespace, uid):
-            # A rollout without the unreadable pods would replace pods that exist.
-            there = rollout.counts(deployment, pods)
-            why = f"{len(unread)} of its pods cannot be read, {unread[0]} for one; pods stay as they are"
-            return self._work(obj, state, before, status.status_of(deployment, before, there, "", why, now_s))
+            return self._work(uid, status.invalid_status(obj | {"status": before}, error, now_s))
+        seen = rollout.Observation(
+            deployment, self._pods.of(deployment.namespace, uid), now_s,
+            unreadable_pods=self._pods.unread(deployment.namespace, uid), inputs_age_s=self._ages_s(),
+        )  # fmt: skip
+        if not seen.unreadable_pods:
+            seen = self._with_limits(state, seen)
+        decision = rollout.decide(seen, partial(new_pod_body, deployment))
+        if not decision.valid:
+            why = f"{decision.reasons[0]}; pods stay as they are"
+            progress = status.Progress(rollout.counts(seen), failure=why)
+            return self._work(uid, status.status_of(deployment, before, progress, now_s))
+        steps = decision.action
+        event = self._memory_event(obj["metadata"], state, rollout.keeping_memory(seen))
+        held_s = state.retry_at_s - now_s
+        if held_s <= 0 and not steps.actions:
+            state.api_failure = ""  # no longer needed, or carried out and only the answer was lost
+        progress = status.Progress(rollout.counts(seen), steps.waiting, state.api_failure)
+        patch = status.status_of(deployment, before, progress, now_s)
+        if deployment.paused or held_s > 0:
+            return self._work(uid, patch, Steps((), again_in_s=held_s if held_s > 0 else math.inf), event)
+        if steps.actions:
+            kinds = [type(action).__name__ for action in steps.actions]
+            done = {kind: kinds.count(kind) for kind in sorted(set(kinds))}
+            log.info("steps", namespace=deployment.namespace, deployment=deployment.name, decision=done)
+        again_in_s = min(steps.again_in_s, next_try_s(state.memory_refusals, now_s) - now_s)
+        again_in_s = min(again_in_s, RECHECK_S) if state.keeping_memory else again_in_s
+        return self._work(uid, patch, replace(steps, again_in_s=again_in_s), event)
+
+    def _with_limits(self, state: _DeploymentState, seen: rollout.Observation) -> rollout.Observation:
+        """Add which pods cannot be resized, and how far. The state remembers it."""
+        deployment, pods, now_s = seen.deployment, seen.pods, seen.now_s
         if deployment.generation != state.failed_generation:
             # The new spec may not need what was refused.
             state.refused, state.api_failure, state.retry_at_s = frozenset(), "", 0.0
         limit_s = now_s - self._resize_wait_limit_s - deployment.drain_s
         last = state.overdue
         state.overdue = "" if deployment.paused else rollout.overdue(deployment, pods, last, limit_s)
-        state.memory_refusals = noting(state.memory_refusals, pods, now_s)
+        state.memory_refusals = with_refusals(state.memory_refusals, pods, now_s)
         least = least_memory(state.memory_refusals, pods, self._memory_use(deployment.namespace), now_s)
-        there = rollout.counts(deployment, pods, state.overdue, least)
-        replaced = state.refused | {state.overdue}
-        steps = rollout.next_steps(
-            deployment, pods, replaced, lambda name: new_pod_body(deployment, name), now_s, least
-        )
-        event = self._memory_event(obj["metadata"], state, rollout.keeping_memory(deployment, pods, least))
-        held_s = state.retry_at_s - now_s
-        if held_s <= 0 and not steps.actions:
-            state.api_failure = ""  # no longer needed, or carried out and only the answer was lost
-        patch = status.status_of(deployment, before, there, steps.waiting, state.api_failure, now_s)
-        if deployment.paused or held_s > 0:
-            wait_s = held_s if held_s > 0 else math.inf
-            return self._work(obj, state, before, patch, again_in_s=wait_s, event=event)
-        if steps.actions:
-            kinds = [type(action).__name__ for action in steps.actions]
-            done = {kind: kinds.count(kind) for kind in sorted(set(kinds))}
-            log.info("steps", namespace=deployment.namespace, deployment=deployment.name, decision=done)
-        again_in_s = min(steps.again_in_s, until_s(state.memory_refusals, now_s) - now_s)
-        again_in_s = min(again_in_s, AGAIN_S) if state.keeping_memory else again_in_s
-        return self._work(obj, state, before, patch, steps.actions, again_in_s, event)
+        return replace(seen, refused=state.refused, overdue=state.overdue, least_memory=least)
 
     def _memory_event(
         self, metadata: Json, state: _DeploymentState, keeping: Sequence[str]
@@ -159,23 +171,18 @@ class InPlaceDeploymentReconciler:
         state.refused |= {c.action.uid for c in failed if c.refused and isinstance(c.action, Resize)}
         log.warning("action failed", deployment=uid, error=state.api_failure, failures=len(failed))
 
-    @staticmethod
     def _work(
-        obj: Json,
-        state: _DeploymentState,
-        before: Json,
-        patch: Json,
-        actions: Sequence[Action] = (),
-        again_in_s: float = math.inf,
-        event: Callable[[], None] | None = None,
+        self, uid: str, patch: Json, steps: Steps = _NO_STEPS, event: Callable[[], None] | None = None
     ) -> Work:
+        """`patch`: the status; it is written only if it differs from the last one."""
+        obj, state = self.objects[uid], self._states[uid]
         metadata = obj["metadata"]
         path = IN_PLACE_DEPLOYMENTS.path(metadata["namespace"], metadata["name"], "status")
-        changed = differs(before, patch)
+        changed = differs(status_before(obj) | state.status_written, patch)
         if changed:
             state.status_written = state.status_written | patch
         status = (path, {"status": patch}) if changed else None
-        return Work(metadata["namespace"], actions, status, event, again_in_s)
+        return Work(metadata["namespace"], steps.actions, status, event, steps.again_in_s)
 
 
 def new_pod_body(deployment: InPlaceDeployment, name: str) -> Json:

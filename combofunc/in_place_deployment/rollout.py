@@ -9,8 +9,8 @@ time, pods that waited too long for room.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from combofunc.in_place_deployment.spec import InPlaceDeployment
@@ -22,27 +22,44 @@ from combofunc.pods.pod import FunctionPod, Resizing
 from combofunc.pods.pod_transitions import drain_left_s, remove_step
 from combofunc.pods.resources import Resources, amounts_of, includes
 from combofunc.pods.steps import Steps
+from surgekit.decision import Decision
 
-__all__ = ["counts", "keeping_memory", "next_steps", "overdue"]
+__all__ = ["Observation", "counts", "decide", "keeping_memory", "overdue"]
 
 Json = dict[str, Any]
 _WAITING = (Resizing.DEFERRED, Resizing.FAILING)
 
 
-def next_steps(
-    deployment: InPlaceDeployment,
-    pods: Sequence[FunctionPod],
-    replaced: Collection[str],
-    make: Callable[[str], Json],
-    now_s: float,
-    least_memory: Mapping[str, float] = MappingProxyType({}),
-) -> Steps:
-    """`pods`: all it owns. `replaced`: uids of pods that cannot be resized to the template. `make`: the body
-    of a new pod, given its name. `least_memory`: pod's uid -> bytes; the pod is not shrunk below."""
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One InPlaceDeployment as seen now."""
 
+    deployment: InPlaceDeployment
+    pods: Sequence[FunctionPod]  # every readable pod that it owns
+    now_s: float  # Unix time
+    refused: frozenset[str] = frozenset()  # uids of pods whose resize the API server refused
+    overdue: str = ""  # uid of the pod that is replaced because its resize waited too long
+    least_memory: Mapping[str, float] = field(default_factory=dict)  # pod's uid -> bytes; not shrunk below
+    unreadable_pods: Sequence[str] = ()  # names
+    inputs_age_s: Mapping[str, float] = field(default_factory=dict)  # by watched kind
+
+
+def decide(seen: Observation, new_body: Callable[[str], Json]) -> Decision[Steps]:
+    """The next steps. Not valid if a pod cannot be read. `new_body`: the pod to create, given its name."""
+    if unreadable := seen.unreadable_pods:
+        # A rollout without the unreadable pods would replace pods that exist.
+        reason = f"{len(unreadable)} of its pods cannot be read, {unreadable[0]} for one"
+        return Decision(Steps(()), (reason,), seen.inputs_age_s, valid=False)
+    steps = _next_steps(seen, new_body)
+    return Decision(steps, (steps.waiting or "all pods are as the template says",), seen.inputs_age_s)
+
+
+def _next_steps(seen: Observation, new_body: Callable[[str], Json]) -> Steps:
     def wanted(pod: FunctionPod) -> Resources:
-        return attainable(pod, of_template, least_memory.get(pod.uid, 0.0))
+        return attainable(pod, of_template, seen.least_memory.get(pod.uid, 0.0))
 
+    deployment, pods, now_s = seen.deployment, seen.pods, seen.now_s
+    replaced = seen.refused | {seen.overdue}
     of_template = wanted_resources(deployment)
     actions: list[Action] = [
         Delete(pod.name, pod.uid, "it has ended") for pod in pods if pod.finished and not pod.deleting
@@ -57,7 +74,7 @@ def next_steps(
     staying, surplus = _staying(good, deployment.replicas)
     actions += [Undrain(pod.name, pod.uid) for pod in staying if pod.draining_since_s is not None]
     old = [pod for pod in live if pod not in good]
-    actions += _creations(deployment, pods, staying, old, make)
+    actions += _creations(deployment, pods, staying, old, new_body)
     going = [*surplus, *_to_replace(deployment, live, staying, surplus, old)]
     actions += [
         a for p in going if (a := remove_step(p, deployment.drain_s, now_s, "it is no longer needed"))
@@ -103,13 +120,8 @@ def overdue(
     return first.uid
 
 
-def counts(
-    deployment: InPlaceDeployment,
-    pods: Sequence[FunctionPod],
-    replaced: str = "",
-    least_memory: Mapping[str, float] = MappingProxyType({}),
-) -> Counts:
-    """`replaced`: the uid that `overdue` returned."""
+def counts(seen: Observation) -> Counts:
+    deployment, pods = seen.deployment, seen.pods
     wanted = wanted_resources(deployment)
     there = [pod for pod in pods if pod.live and pod.draining_since_s is None]
     over = (Resizing.NONE, Resizing.MEMORY_IN_USE)
@@ -121,21 +133,19 @@ def counts(
         resizing=len(resizing),
         deferred=resizing.count(Resizing.DEFERRED) + resizing.count(Resizing.FAILING),
         infeasible=resizing.count(Resizing.INFEASIBLE),
-        overdue=sum(pod.uid == replaced for pod in pods if pod.live),
-        keeping=len(keeping_memory(deployment, there, least_memory)),
+        overdue=sum(pod.uid == seen.overdue for pod in pods if pod.live),
+        keeping=len(keeping_memory(replace(seen, pods=there))),
     )
 
 
-def keeping_memory(
-    deployment: InPlaceDeployment, pods: Sequence[FunctionPod], least_memory: Mapping[str, float]
-) -> list[str]:
+def keeping_memory(seen: Observation) -> list[str]:
     """Names of pods that use, and so keep, more memory than the template gives."""
-    wanted = wanted_resources(deployment)
+    wanted = wanted_resources(seen.deployment)
     return [
         pod.name
-        for pod in pods
-        if pod.template == deployment.template_hash
-        if keeps_memory(pod, wanted, least_memory.get(pod.uid, 0.0))
+        for pod in seen.pods
+        if pod.template == seen.deployment.template_hash
+        if keeps_memory(pod, wanted, seen.least_memory.get(pod.uid, 0.0))
     ]
 
 
@@ -168,7 +178,7 @@ def _creations(
     pods: Sequence[FunctionPod],
     staying: Sequence[FunctionPod],
     old: Sequence[FunctionPod],
-    make: Callable[[str], Json],
+    new_body: Callable[[str], Json],
 ) -> list[Action]:
     missing = deployment.replicas - len(staying)
     kept = sum(pod.draining_since_s is None for pod in old)
@@ -178,7 +188,7 @@ def _creations(
         new_name(deployment.name, deployment.uid, deployment.template_hash, there, str(i))
         for i in range(max(min(missing, room), 0))
     )
-    return [Create(name, make(name)) for name in names]
+    return [Create(name, new_body(name)) for name in names]
 
 
 def _to_replace(

@@ -9,7 +9,7 @@ from typing import Any
 from combofunc.in_place_deployment.spec import InPlaceDeployment, SpecError
 from surgekit.kube.conditions import Condition, conditions
 
-__all__ = ["REASONS", "Counts", "invalid_status", "status_of"]
+__all__ = ["REASONS", "Counts", "Progress", "invalid_status", "status_of"]
 
 Json = dict[str, Any]
 # Reasons by condition; the CRD explains them to users.
@@ -34,13 +34,21 @@ class Counts:
     keeping: int = 0  # keep more memory than the template gives because they use it; not in `resizing`
 
 
-def status_of(
-    deployment: InPlaceDeployment, before: Json, pods: Counts, waiting: str, failure: str, now_s: float
-) -> Json:
-    """`waiting`: what is not done yet. `failure`: what the API server refused. Empty if nothing."""
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a deployment is."""
+
+    pods: Counts
+    waiting: str = ""  # what is not done yet
+    failure: str = ""  # what the API server refused, or which pods cannot be read
+
+
+def status_of(deployment: InPlaceDeployment, before: Json, progress: Progress, now_s: float) -> Json:
+    """`before`: the status so far."""
+    pods = progress.pods
     said = (
         Condition("Valid", True, "Valid", "the spec can be carried out"),
-        _ready(deployment, pods, waiting, failure),
+        _ready(deployment, progress),
         _resized(pods),
     )
     return {
@@ -64,15 +72,15 @@ def invalid_status(obj: Json, error: SpecError, now_s: float) -> Json:
     }
 
 
-def _ready(deployment: InPlaceDeployment, pods: Counts, waiting: str, failure: str) -> Condition:
-    wanted = deployment.replicas
+def _ready(deployment: InPlaceDeployment, progress: Progress) -> Condition:
+    pods, wanted = progress.pods, deployment.replicas
     summary = f"{pods.ready} of {wanted} ready, {pods.updated} as the template says"
     enough = pods.ready >= wanted
-    if failure:
-        return Condition("Ready", enough, "Failing", f"{summary}; {failure}")
+    if progress.failure:
+        return Condition("Ready", enough, "Failing", f"{summary}; {progress.failure}")
     if deployment.paused:
         return Condition("Ready", enough, "Paused", f"{summary}; spec.paused is true, pods stay as they are")
-    summary = "; ".join(filter(None, (summary, waiting)))
+    summary = "; ".join(filter(None, (summary, progress.waiting)))
     if not enough:
         return Condition("Ready", False, "Progressing", summary)
     settled = pods.updated + pods.keeping == pods.replicas == wanted

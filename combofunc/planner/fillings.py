@@ -18,7 +18,7 @@ from combofunc.planner.model import Size
 from combofunc.planner.problem import Floats, Whole
 from combofunc.planner.work import Work
 
-__all__ = ["Fillings", "fillings", "undominated"]
+__all__ = ["Fillings", "Limits", "fillings", "undominated"]
 
 # Most sets to keep for one number of containers. There are more only if sizes are unrelated in cpu, memory
 # and concurrency. Then the leanest are kept, and the plan may miss the best.
@@ -27,6 +27,16 @@ _SETS_KEPT = 400
 _PASSES = 30
 # More than any node's memory in bytes; 2**17 times this still fits 64 bits.
 _MEMORY_STEP = 2**45
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most that a filling may have."""
+
+    containers: int
+    concurrency: int  # the target: more is worth nothing
+    cpu_millicores: int
+    memory_bytes: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,23 +65,21 @@ def undominated(sizes: Sequence[Size]) -> list[int]:
     return np.flatnonzero(~beats(costs).any(axis=0)).tolist()
 
 
-def fillings(
-    sizes: Sequence[Size], depth: int, target: int, cpu_millicores: int, memory_bytes: int, work: Work
-) -> Fillings:
-    """All worthwhile sets of up to `depth` containers within this cpu and memory."""
+def fillings(sizes: Sequence[Size], limits: Limits, work: Work) -> Fillings:
+    """All worthwhile sets of containers within the limits."""
     chosen = np.array(undominated(sizes), dtype=np.int64)
     added = np.array([(s.concurrency, s.cpu_millicores, s.memory_bytes) for s in sizes], dtype=np.int64)
     added = added[chosen].T[:, None, :]
     found = np.zeros((3, 1), dtype=np.int64)  # concurrency, cpu, memory
     without_last, last = [np.zeros(1, dtype=np.int64)], [np.zeros(1, dtype=np.int64)]
     first = 0  # of the sets that are grown next
-    for _ in range(depth):
+    for _ in range(limits.containers):
         work.spend(_PASSES * (found.shape[1] + (found.shape[1] - first) * len(chosen)))
         # Concurrency beyond the target is worth nothing: a set that reached it does not get better.
         grown = (found[:, first:, None] + added).reshape(3, -1)
-        np.minimum(grown[0], target, out=grown[0])
-        fits = np.flatnonzero((grown[1] <= cpu_millicores) & (grown[2] <= memory_bytes))
-        fits = fits[_worthwhile(found, grown.take(fits, axis=1), cpu_millicores, memory_bytes)]
+        np.minimum(grown[0], limits.concurrency, out=grown[0])
+        fits = np.flatnonzero((grown[1] <= limits.cpu_millicores) & (grown[2] <= limits.memory_bytes))
+        fits = fits[_worthwhile(found, grown.take(fits, axis=1), limits)]
         if not len(fits):
             break
         without_last.append(first + fits // len(chosen))
@@ -87,7 +95,7 @@ def fillings(
     return Fillings(count[order], found[0, order], cpu, memory, place[grown_from], added_last)
 
 
-def _worthwhile(found: Whole, grown: Whole, cpu_millicores: int, memory_bytes: int) -> Whole:
+def _worthwhile(found: Whole, grown: Whole, limits: Limits) -> Whole:
     """Indices of `grown` sets that neither a smaller set nor another grown set beats."""
     both = np.concatenate([found, grown], axis=1)
     order = np.lexsort(both[::-1])
@@ -102,7 +110,7 @@ def _worthwhile(found: Whole, grown: Whole, cpu_millicores: int, memory_bytes: i
         return stays
     # The leanest of every concurrency, then the second leanest, and so on.
     concurrency, cpu, memory = grown[:, stays]
-    weight = cpu / max(cpu_millicores, 1) + memory / max(memory_bytes, 1)
+    weight = cpu / max(limits.cpu_millicores, 1) + memory / max(limits.memory_bytes, 1)
     order = np.lexsort((weight, concurrency))
     rank = np.arange(len(order)) - np.searchsorted(concurrency[order], concurrency[order])
     leanest: Whole = stays[np.sort(order[np.lexsort((weight[order], rank))[:_SETS_KEPT]])]

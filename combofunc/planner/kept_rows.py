@@ -38,6 +38,16 @@ class KeptRows:
         return [c for alike, count in zip(kinds, counts, strict=True) for c in alike[:count]]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kinds:
+    """The kinds of containers on one node. Arrays and lists have every kind of every node."""
+
+    most: dict[int, int]  # how many of each kind here can be kept
+    cost: Floats  # lambda * B of one container here
+    concurrency: Floats
+    better: list[list[bool]]  # [i][j]: kind i is better than j
+
+
 def kept_rows(problem: Problem, nodes: Sequence[int], worth: float, sets_kept: int, work: Work) -> KeptRows:
     """`worth`: about what a unit of concurrency costs. `sets_kept`: most sets to consider on one node."""
     ids: dict[tuple[int, bool], int] = {}
@@ -62,7 +72,7 @@ def kept_rows(problem: Problem, nodes: Sequence[int], worth: float, sets_kept: i
     for i, alike in enumerate(kinds):
         if alike:
             most = {kind: len(c) if problem.keepable[c[0]] else 0 for kind, c in alike.items()}
-            sets[i] = _sets(most, cost[i], concurrency, worth, better, sets_kept, work)
+            sets[i] = _sets(_Kinds(most, cost[i], concurrency, better), worth, sets_kept, work)
             kept[i] = sets[i] @ facts[list(alike)]  # whole numbers: their sums are exact
     own = np.zeros((len(nodes), 5))
     np.add.at(own, own_node, facts[own_kind])
@@ -87,17 +97,10 @@ def kept_rows(problem: Problem, nodes: Sequence[int], worth: float, sets_kept: i
     )
 
 
-def _sets(
-    most: dict[int, int],
-    cost: Floats,
-    concurrency: Floats,
-    worth: float,
-    better: list[list[bool]],
-    sets_kept: int,
-    work: Work,
-) -> Whole:
+def _sets(here: _Kinds, worth: float, sets_kept: int, work: Work) -> Whole:
     """All sensible ways to keep containers, as counts of each kind; at most `sets_kept` ways."""
-    kinds, limits = list(most), list(most.values())
+    kinds, limits = list(here.most), list(here.most.values())
+    cost, concurrency, better = here.cost, here.concurrency, here.better
     sets: list[tuple[int, ...]] = [()]
     for i, kind in enumerate(kinds):
         work.spend(LIST_ITEM * len(sets) * (limits[i] + 1) * (i + 1))

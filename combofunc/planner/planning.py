@@ -18,7 +18,7 @@ import numpy as np
 from combofunc.planner import greedy
 from combofunc.planner.choice import Choice, plan_of
 from combofunc.planner.combining import combine
-from combofunc.planner.fillings import fillings, undominated
+from combofunc.planner.fillings import Limits, fillings, undominated
 from combofunc.planner.kept_rows import kept_rows
 from combofunc.planner.model import CUT_SHORT, Plan, PlanRequest
 from combofunc.planner.node_options import NodeOptions, node_options
@@ -82,15 +82,13 @@ def _better(problem: Problem, first: greedy.Outcome, effort: _Effort, work: Work
         return first.choice
     sets_kept = effort.sets_kept_short if first.short else effort.sets_kept
     rows = kept_rows(problem, nodes, first.last_cost, sets_kept, work)
-    worth_filling = fillings(
-        problem.sizes,
+    limits = Limits(
         min(_depth(problem, first, nodes), effort.depth),
         problem.target,
         int(rows.cpu_left.max(initial=0)),
         int(rows.memory_left.max(initial=0)),
-        work,
     )
-    options = node_options(problem, worth_filling, nodes, rows, work)
+    options = node_options(problem, fillings(problem.sizes, limits, work), nodes, rows, work)
     return _choice(problem, options, combine(options.cost, problem.target, work))
 
 

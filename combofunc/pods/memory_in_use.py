@@ -1,4 +1,4 @@
-"""Does not shrink a pod below the memory it uses. Pure; time is an argument.
+"""Keeps pods from being shrunk below the memory they use. Pure; time is an argument.
 
 If a resize sets a memory limit below the use, the kubelet carries out no part of it, not even the cpu. So if
 the use is known, only the cpu is lowered and the pod keeps its memory, with some headroom. If the use is not
@@ -19,8 +19,8 @@ from combofunc.pods.resources import Resources
 from surgekit.process.back_off import back_off_s
 
 __all__ = [
-    "AGAIN_S", "MemoryUse", "Refused", "attainable", "keeps_memory", "least_memory", "noting", "unknown",
-    "until_s",
+    "RECHECK_S", "MemoryUse", "Refused", "attainable", "keeps_memory", "least_memory", "next_try_s",
+    "unknown", "with_refusals",
 ]  # fmt: skip
 
 # For a namespace: bytes in use, by name of pod.
@@ -31,7 +31,7 @@ _HEADROOM = 1.1
 # Time between two tries with the same pod; it doubles. After the last try the pod is left alone.
 _FIRST_WAIT_S, _LONGEST_WAIT_S, _TIMES = 300.0, 3600.0, 5
 # How often to check a pod that holds more than its size: its use may have fallen.
-AGAIN_S = 60.0
+RECHECK_S = 60.0
 _MEMORY = (("requests", "memory"), ("limits", "memory"))
 
 
@@ -49,8 +49,10 @@ class Refused:
     times: int  # that it was refused
 
 
-def noting(known: Mapping[str, Refused], pods: Iterable[FunctionPod], now_s: float) -> dict[str, Refused]:
-    """Refusals by pod's uid: those known for these pods, and new ones."""
+def with_refusals(
+    known: Mapping[str, Refused], pods: Iterable[FunctionPod], now_s: float
+) -> dict[str, Refused]:
+    """Refusals by pod's uid: those known, without pods that are gone, and new ones."""
     found = {}
     for pod in pods:
         before = known.get(pod.uid)
@@ -75,7 +77,7 @@ def least_memory(
     return found
 
 
-def until_s(known: Mapping[str, Refused], now_s: float) -> float:
+def next_try_s(known: Mapping[str, Refused], now_s: float) -> float:
     """When the next pod may be tried again."""
     return min((refused.until_s for refused in known.values() if refused.until_s > now_s), default=math.inf)
 

@@ -146,7 +146,7 @@ def _used(conditions: dict[Any, Json]) -> int:
 
 
 def _seconds(text: str | None) -> float | None:
-    """0, so long ago, if it cannot be read: the pod was meant to leave."""
+    """Unix time; 0 if it cannot be read. The pod was meant to leave, so treat it as drained long ago."""
     return None if text is None else decimal(text, 0.0, 1e11) or 0.0
 
 

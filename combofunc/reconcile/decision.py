@@ -9,7 +9,7 @@ nothing changes either.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -23,9 +23,10 @@ from combofunc.reconcile.plan_result import PlanResult, RequestPlan, is_stale
 from combofunc.reconcile.plan_validity import next_check_s, note_refusals, replan_reason, stuck_pods
 from combofunc.reconcile.planner_input import PlannerInput, new_pod_body, planner_containers, pod_shape
 from combofunc.settings import Settings
+from surgekit.decision import Decision
 from surgekit.process.modes import Mode
 
-__all__ = ["ClusterView", "Decision", "decide"]
+__all__ = ["ClusterView", "FunctionUpdate", "decide"]
 
 Json = dict[str, Any]
 _DEBOUNCE_S = 0.3  # pods lost at the same time lead to one plan
@@ -45,14 +46,15 @@ class ClusterView(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class FunctionUpdate:
+    """What to do about one function now, and what to remember."""
+
     state: FunctionState
     actions: tuple[Action, ...] = ()
     waiting: str = ""  # what the plan still waits for
-    replan_reason: str = ""  # why a new plan was made; empty: none was
-    hold_reason: str = ""  # why nothing is planned or changed
-    again_in_s: float = math.inf
     planning: bool = False  # a plan is needed and not ready yet
+    replanned: bool = False  # a plan was made, or the planner failed
+    again_in_s: float = math.inf
     least_memory: Mapping[str, float] = field(default_factory=dict)  # pod's uid -> bytes; not shrunk below
 
 
@@ -62,14 +64,20 @@ def decide(
     cluster: ClusterView,
     request_plan: RequestPlan,
     settings: Settings,
-) -> Decision:
+) -> Decision[FunctionUpdate]:
+    """Not valid if the pods or the target are not known, or the planner failed: then only gates come off."""
+
+    def decided(update: FunctionUpdate, reason: str, valid: bool = True) -> Decision[FunctionUpdate]:
+        return Decision(update, (reason,), seen.inputs_age_s, valid)
+
     function, now_s = seen.function, seen.now_s
     # Pods on a lost node cannot serve: they do not count.
     seen = replace(seen, pods=[pod for pod in seen.pods if not (pod.node and cluster.lost(pod.node))])
     least = least_memory(state.memory_refusals, seen.pods, seen.memory_use, now_s)
-    idle = Decision(state, tuple(_released(seen, cluster, settings)), least_memory=least)
+    idle = FunctionUpdate(state, tuple(_released(seen, cluster, settings)), least_memory=least)
     if seen.unreadable_pods or function.paused or seen.target is None:
-        return replace(idle, hold_reason=_hold_reason(seen.unreadable_pods))
+        known = not seen.unreadable_pods and seen.target is not None
+        return decided(idle, _hold_reason(seen), valid=known)
     if state.assignment:
         state = replace(state, assignment=with_created(state.assignment, seen.pods))
     stuck = stuck_pods(seen, state, settings)
@@ -78,40 +86,42 @@ def decide(
     idle = replace(idle, least_memory=least)
     why = replan_reason(seen, state, stuck, least, settings)
     if why and now_s < state.replan_not_before_s and state.basis == basis_of(function, seen.target):
-        return replace(idle, state=state, again_in_s=state.replan_not_before_s - now_s)
+        return decided(replace(idle, state=state, again_in_s=state.replan_not_before_s - now_s), why)
+    case = _Case(seen, seen.target, state, cluster, settings, least)
     if why:
         remaining = replace(seen, pods=[pod for pod in seen.pods if pod.uid not in stuck])
-        planning = _Planning(remaining, seen.target, state, cluster, settings, least)
-        result, state = planning.request(request_plan)
+        result, state = replace(case, seen=remaining).request(request_plan)
         if result is None:
-            return replace(idle, state=state, planning=True)
+            return decided(replace(idle, state=state, planning=True), why)
         state = _with_result(state, result, now_s)
         if state.planner_failure:
-            again_in_s = state.replan_not_before_s - now_s
-            return replace(idle, state=state, replan_reason=why, again_in_s=again_in_s)
+            failed = replace(idle, state=state, replanned=True)
+            return decided(replace(failed, again_in_s=state.replan_not_before_s - now_s), why, valid=False)
         state = replace(state, stuck_plans=state.stuck_plans + 1 if stuck else state.stuck_plans)
+    update, reason = replace(idle, replanned=bool(why)), why or "the plan holds"
     if function.mode is Mode.SHADOW or state.assignment is None:
-        return replace(idle, state=state, replan_reason=why, again_in_s=next_check_s(seen, state))
-    steps = _steps(seen, state, state.assignment, cluster, settings, least)
+        return decided(replace(update, state=state, again_in_s=next_check_s(seen, state)), reason)
+    steps = replace(case, state=state).steps(state.assignment)
     if not steps.waiting and not stuck:
         # The failed write was carried out after all (only its answer was lost), or is no longer needed.
         api_failure = state.api_failure if steps.actions else ""
         state = replace(state, stuck_plans=0, api_failure=api_failure)
     deleted = [Delete(pod.name, pod.uid, "no node takes it") for pod in seen.pods if pod.uid in stuck]
-    return replace(
-        idle,
+    update = replace(
+        update,
         state=state,
         actions=(*deleted, *steps.actions),
         waiting=steps.waiting,
-        replan_reason=why,
         again_in_s=min(steps.again_in_s, next_check_s(seen, state)),
     )
+    return decided(update, reason)
 
 
-def _hold_reason(unreadable: Sequence[str]) -> str:
+def _hold_reason(seen: Observation) -> str:
     """A plan without the unreadable pods would replace pods that exist."""
+    unreadable = seen.unreadable_pods
     if not unreadable:
-        return ""
+        return "no target is known" if seen.target is None else "spec.paused is true"
     listed = ", ".join(unreadable[:_LISTED]) + (" and others" if len(unreadable) > _LISTED else "")
     return f"{len(unreadable)} of its pods cannot be read ({listed})"
 
@@ -131,8 +141,8 @@ def _rooms(names: set[str], cluster: ClusterView) -> dict[str, Room]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Planning:
-    """Requests one plan, and once more if the result is stale."""
+class _Case:
+    """A function whose pods and target are known, and the cluster around it."""
 
     seen: Observation
     target: int
@@ -142,7 +152,10 @@ class _Planning:
     least_memory: Mapping[str, float]
 
     def request(self, request_plan: RequestPlan) -> tuple[PlanResult | None, FunctionState]:
-        """The result, or None if it is not ready yet; and the state with stale plans counted."""
+        """Request a plan, and once more if the result is stale. The result is None if it is not ready yet.
+
+        Also returns the state, with stale plans counted.
+        """
         state, basis = self.state, basis_of(self.seen.function, self.target)
         result = request_plan(basis, self._input)
         if result is None or result.plan is None or state.stale_plans >= _MAX_STALE_PLANS:
@@ -178,6 +191,23 @@ class _Planning:
         function, pods, refused = self.seen.function, self.seen.pods, self.state.no_resize_until_s
         return planner_containers(function, pod_shape(function), pods, refused, self.least_memory)
 
+    def steps(self, assignment: Assignment) -> Steps:
+        seen, function = self.seen, self.seen.function
+        names = {new.node for new in assignment.new} | {pod.node or pod.planned_node for pod in seen.pods}
+        context = StepContext(
+            template_hash=function.template_hash,
+            container=function.container,
+            rooms=_rooms(names, self.cluster),
+            new_body=lambda new: new_pod_body(function, new),
+            whole_pod=pod_shape(function).whole,
+            least_memory=self.least_memory,
+            drain_s=function.drain_s,
+            gate_timeout_s=_gate_timeout_s(seen, self.settings),
+            creations_fail=bool(self.state.api_failure),
+            now_s=seen.now_s,
+        )
+        return next_steps(assignment, seen.pods, context)
+
 
 def _with_result(state: FunctionState, result: PlanResult, now_s: float) -> FunctionState:
     same = state.basis == result.basis
@@ -208,28 +238,3 @@ def _with_result(state: FunctionState, result: PlanResult, now_s: float) -> Func
         replan_not_before_s=now_s + _DEBOUNCE_S,
         retry_short_at_s=now_s + wait_s,
     )
-
-
-def _steps(
-    seen: Observation,
-    state: FunctionState,
-    assignment: Assignment,
-    cluster: ClusterView,
-    settings: Settings,
-    least: Mapping[str, float],
-) -> Steps:
-    function = seen.function
-    names = {new.node for new in assignment.new} | {pod.node or pod.planned_node for pod in seen.pods}
-    context = StepContext(
-        template_hash=function.template_hash,
-        container=function.container,
-        rooms=_rooms(names, cluster),
-        new_body=lambda new: new_pod_body(function, new),
-        whole_pod=pod_shape(function).whole,
-        least_memory=least,
-        drain_s=function.drain_s,
-        gate_timeout_s=_gate_timeout_s(seen, settings),
-        creations_fail=bool(state.api_failure),
-        now_s=seen.now_s,
-    )
-    return next_steps(assignment, seen.pods, context)

@@ -29,6 +29,7 @@ class Observation:
     now_s: float  # Unix time
     memory_use: Mapping[str, float] = field(default_factory=dict)  # pod's name -> bytes in use, if measured
     unreadable_pods: Sequence[str] = ()  # names
+    inputs_age_s: Mapping[str, float] = field(default_factory=dict)  # by watched kind
 
 
 @dataclass(frozen=True, slots=True)

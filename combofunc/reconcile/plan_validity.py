@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from combofunc.pods.assignment import broken
-from combofunc.pods.memory_in_use import AGAIN_S, noting, until_s
+from combofunc.pods.memory_in_use import RECHECK_S, next_try_s, with_refusals
 from combofunc.pods.pod import FunctionPod, Resizing
 from combofunc.reconcile.function_state import FunctionState, Observation, basis_of
 from combofunc.settings import Settings
@@ -44,7 +44,7 @@ def note_refusals(seen: Observation, state: FunctionState, settings: Settings) -
             known[pod.uid] = now_s + REFUSED_FOR_S
         elif waiting and pod.resizing_since_s < waited_since_s:
             known[pod.uid] = now_s + _DEFERRED_FOR_S
-    memory = noting(state.memory_refusals, seen.pods, now_s)
+    memory = with_refusals(state.memory_refusals, seen.pods, now_s)
     return replace(state, no_resize_until_s=known, memory_refusals=memory)
 
 
@@ -110,6 +110,6 @@ def next_check_s(seen: Observation, state: FunctionState) -> float:
     waits = [state.retry_short_at_s - now_s] if short else []
     waits += [1.0 for pod in seen.pods if pod.unschedulable_since_s is not None and pod.live]
     waits.append(_warm_until_s(seen, state) - now_s)
-    waits.append(until_s(state.memory_refusals, now_s) - now_s)
-    waits += [AGAIN_S] if state.least_memory else []
+    waits.append(next_try_s(state.memory_refusals, now_s) - now_s)
+    waits += [RECHECK_S] if state.least_memory else []
     return max(min(waits, default=math.inf), 0.05)

@@ -11,9 +11,10 @@ from combofunc.pods.memory_in_use import keeps_memory
 from combofunc.pods.pod import FunctionPod
 from combofunc.pods.resources import of_size
 from combofunc.reconcile import status
-from combofunc.reconcile.decision import Decision
+from combofunc.reconcile.decision import FunctionUpdate
 from combofunc.reconcile.function_state import Observation
 from combofunc.reconcile.spec import ComboFunc
+from surgekit.decision import Decision
 
 __all__ = ["memory_note", "moved_note", "ready_concurrency", "reason_changed", "report"]
 
@@ -21,17 +22,18 @@ Json = dict[str, Any]
 _LISTED = 5
 
 
-def report(seen: Observation, before: Json, decision: Decision, no_data: str) -> Json:
+def report(seen: Observation, before: Json, decision: Decision[FunctionUpdate], no_data: str) -> Json:
     """The `status` of a merge patch. `before`: the status so far. `no_data`: why there is no target."""
-    function, pods, state = seen.function, seen.pods, decision.state
-    plan, ready = state.plan, ready_concurrency(seen.pods)
-    rolling, failure = bool(state.outdated_pods), decision.hold_reason or state.api_failure
+    function, pods, update = seen.function, seen.pods, decision.action
+    state, ready = update.state, ready_concurrency(seen.pods)
+    plan, rolling = state.plan, bool(state.outdated_pods)
+    unreadable = decision.reasons[0] if seen.unreadable_pods else ""
     said = [
         status.target_known(function, seen.target, no_data),
         *([state.sizes_usable] if state.sizes_usable else []),
-        status.planned(function, plan, state.planner_failure, held=decision.hold_reason, rolling=rolling),
-        status.ready(function, plan, ready, decision.waiting, failure),
-        status.resized(memory_note(function, pods, decision.least_memory)),
+        status.planned(function, plan, state.planner_failure, unreadable, rolling),
+        status.ready(function, plan, ready, update.waiting, unreadable or state.api_failure),
+        status.resized(memory_note(function, pods, update.least_memory)),
     ]
     if plan and (words := moved_note(pods)):
         plan = replace(plan, reasons=(*plan.reasons, words))

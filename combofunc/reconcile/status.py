@@ -23,7 +23,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
     "TargetKnown": ("Spec", "Replicas", "Collector", "SpecIgnored", "NoData", "InvalidSpec"),
     "SizesUsable": ("Usable", "TooLarge", "NoNode", "InvalidSpec"),
     "Planned": ("Planned", "Shadow", "Rolling", "Shortage", "NoTarget", "Paused", "PodsUnreadable",
-                "PlannerFailed", "InputsTooOld", "InvalidSpec"),
+                "PlannerFailed", "InvalidSpec"),
     "Ready": ("Ready", "Rolling", "Progressing", "Shortage", "Failing", "Shadow", "Paused", "NoTarget",
               "InvalidSpec"),
     "Resized": ("Resized", "MemoryInUse", "InvalidSpec"),
@@ -160,17 +160,15 @@ def planned(
     function: ComboFunc,
     plan: Plan | None,
     failure: str = "",
-    stale: str = "",
-    held: str = "",
+    unreadable: str = "",
     rolling: bool = False,
 ) -> Condition:
-    """`failure`: the planner's error. `stale`: the input that is too old to plan with. `held`: the pods that
-    cannot be read. `rolling`: pods of an earlier template still hold room."""
+    """`failure`: the planner's error. `unreadable`: which pods cannot be read. `rolling`: pods of an earlier
+    template still hold room."""
     obstacles = {
         "Paused": "spec.paused is true" if function.paused else "",
-        "PodsUnreadable": held,
+        "PodsUnreadable": unreadable,
         "PlannerFailed": failure,
-        "InputsTooOld": stale,
     }
     for reason, obstacle in obstacles.items():
         if obstacle:

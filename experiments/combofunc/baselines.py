@@ -71,7 +71,7 @@ class RandomFit(Stock):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What Autopilot makes of a function: so many replicas of one size, these among them."""
+    """Autopilot's goal for a function: its one size, the number of replicas, and which to keep."""
 
     size: Size
     replicas: int
@@ -80,11 +80,11 @@ class Wanted:
 
 
 class Autopilot:
-    """All replicas have one size, which is changed in place, up to the largest that fits where they all
-    are; what is missing then is more replicas of that size, placed by kube-scheduler.
+    """All replicas have one size, and are resized in place: to the smallest size that is enough, or to the
+    largest that fits where they are; kube-scheduler then places further replicas of that size.
 
-    Down again: with `shrink_first` replicas are made smaller and only those removed that not even the
-    smallest size needs; otherwise those above what the largest size needs are removed first.
+    A lower target first removes the replicas it does not need: counted in the smallest size with
+    `shrink_first`, else in the largest. The others shrink.
     """
 
     def __init__(self, sizes: Sequence[Size], shrink_first: bool, seed: str) -> None:
@@ -164,7 +164,7 @@ def placed_by_scheduler(
 
 
 def deleted_first(containers: Sequence[Container]) -> list[Container]:
-    """In the order in which a ReplicaSet takes them away: those not ready, those that share a node with most
+    """The order in which a ReplicaSet deletes them: those not ready, those that share a node with most
     others, the youngest (controller_utils.go, ActivePodsWithRanks; it compares ages by their logarithm).
     """
     ready = Counter(c.node for c in containers if c.ready)

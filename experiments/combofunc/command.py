@@ -34,7 +34,7 @@ def play(
     chosen = tuple(arms) or ARMS
     plan = bench.Plan.quick(chosen) if quick else bench.Plan.full(rounds, chosen)
     partial = partial_of(json_file)
-    say(f"{plan.minutes:.0f} minutes of load if nothing of it was played before, after the simulation")
+    say(f"{plan.minutes:.0f} minutes of load after the simulation, less what was played before")
     if partial:
         say(f"each arm that ends is kept in {partial}; the same command goes on from there")
     extent = "quick" if quick else "full"

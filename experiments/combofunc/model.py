@@ -85,13 +85,13 @@ Action = Create | Resize | Remove
 @dataclass(frozen=True)
 class Decision:
     actions: Sequence[Action]
-    decided_s: float = field(default=0.0, compare=False)  # what deciding took, of the machine's clock
-    again_at_s: float = math.inf  # when time alone changes what is to be done
-    keeps_warm: bool = False  # something that would go if another function were short of room
+    decided_s: float = field(default=0.0, compare=False)  # how long deciding took, by the machine's clock
+    again_at_s: float = math.inf  # when time alone changes the decision
+    keeps_warm: bool = False  # containers that are removed when another function lacks room
 
 
 class Scaler(Protocol):
-    """One function's: told of its target whenever that changes, when room came while it is short, when
-    another is short, and when it asked for it."""
+    """Scales one function. Called when its target changes, when it lacks room and some became free, when
+    another function lacks room, and at `again_at_s`."""
 
     def decide(self, state: State, target: int) -> Decision: ...

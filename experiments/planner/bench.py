@@ -68,7 +68,8 @@ def run(instances: int, repetitions: int, say: Callable[[str], None]) -> dict[st
 
 
 def _quality(instances: int) -> dict[str, Any]:
-    """In a shortage concurrency comes first: who reaches less is counted, and has no excess."""
+    """Compare costs with the best plan. In a shortage concurrency comes first: a plan that reaches less is
+    counted as short and has no excess."""
     rows: list[dict[str, Any]] = []
     for problem in small_problems(_SEED, instances):
         best = exact.best(problem.request)
@@ -91,7 +92,7 @@ def _quality(instances: int) -> dict[str, Any]:
 
 
 def _excess(plan: Plan, best: exact.Best) -> float | None:
-    """Of its cost over the best; None: it reaches less."""
+    """The plan's cost over the best cost, minus 1; None if it reaches less concurrency."""
     if min(plan.concurrency, plan.target) < best.concurrency:
         return None
     if best.cost < 1e-9:
@@ -124,7 +125,7 @@ def _timed_problems(nodes: int, target: int, start: str, count: int) -> list[Ran
 
 
 def _after_a_plan(problem: RandomProblem, concurrency: int) -> RandomProblem:
-    """As a plan for that concurrency leaves it."""
+    """The problem with the containers that a plan for that concurrency creates."""
     plan = planning.plan(replace(problem.request, containers=(), target=concurrency))
     containers = tuple(Container(f"pod-{i:04d}", c.node, c.size) for i, c in enumerate(plan.created))
     return replace(problem, containers=containers, nodes=tuple(beside(problem.nodes, containers)))

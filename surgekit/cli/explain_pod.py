@@ -119,7 +119,8 @@ def sentences(said: Said) -> list[str]:
     mode, chosen = said["mode"], said["bound_to"]
     ranked = [c["node"] for c in said["candidates"]]
     if not said["valid"] or not ranked:
-        return [f"{mode}: the scheduler got neutral scores, because {said['reason']}; {_chose(chosen)}"]
+        why = "; ".join(said["reasons"])
+        return [f"{mode}: the scheduler got neutral scores, because {why}; {_chose(chosen)}"]
     best = ranked[0]
     if mode == "enforce":
         lines = [f"enforce: the scheduler was told that {best} is best; {_chose(chosen)}"]
@@ -163,7 +164,7 @@ def show_placement(said: Said, console: Console) -> None:
     ages = ", ".join(f"{source} {age:.1f} s" for source, age in said["inputs_age_s"].items())
     console.print(
         f"\nThe terms: {asked['cpu_millicores']:g}m cpu and {asked['memory_bytes'] / 2**20:g} MiB asked for, "
-        f"{said['nodes_offered']} nodes offered at {when} UTC; {said['reason']}; "
+        f"{said['nodes_offered']} nodes offered at {when} UTC; {'; '.join(said['reasons'])}; "
         f"lambda {said['price_weight']:g} s per priced unit, x {said['price_swing']:g}; inputs: {ages} old",
         highlight=False,
         markup=False,

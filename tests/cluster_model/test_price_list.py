@@ -80,6 +80,22 @@ class KeptInOrder(RuleBasedStateMachine):
 TestKeptInOrder = KeptInOrder.TestCase
 
 
+def test_a_pull_that_was_measured_elsewhere_changes_the_order() -> None:
+    """On the node that was measured the image is, so only other nodes cost less now."""
+    nodes = NodeTable(1.0, 2.0, "a")
+    for name, images in (("has-it", {"web:1"}), ("lacks-it", set[str]()), ("elsewhere", {"web:1"})):
+        nodes.put_node(NodeFacts(name, 8000, 16 * GIB, frozenset(images)))
+    nodes.hold("has-it", 0.0, 0.0, creating=1)  # 2 s, against 1 s and a pull
+    kind, lists, offered = (KINDS[0][0], ("web:1",)), PriceLists(nodes), frozenset({"has-it", "lacks-it"})
+    lists.of(kind)
+    kept = lists.of(kind)
+    assert kept is not None
+    assert [node.name for node in kept.cheapest(offered, 2)] == ["has-it", "lacks-it"]
+    nodes.put_speed(SpeedFacts("elsewhere", 1.0, {"web:1": 0.5}), 0.0)
+    for _ in range(2):
+        assert [node.name for node in kept.cheapest(offered, 2)] == ["lacks-it", "has-it"]
+
+
 def test_lists_of_kinds_not_asked_for_are_dropped_and_no_longer_fed() -> None:
     nodes = NodeTable(1.0, 2.0, "a")
     lists = PriceLists(nodes)

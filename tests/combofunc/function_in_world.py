@@ -11,11 +11,12 @@ from combofunc.planner.model import Planner
 from combofunc.pods.cluster import Cluster
 from combofunc.pods.pod import FunctionPod
 from combofunc.pods.pod_table import PodTable
-from combofunc.reconcile.decision import Decision, decide
+from combofunc.reconcile.decision import FunctionUpdate, decide
 from combofunc.reconcile.function_state import FunctionState, Observation
 from combofunc.reconcile.plan_result import plan_at_once
 from combofunc.reconcile.spec import ComboFunc, read
 from combofunc.settings import Settings
+from surgekit.decision import Decision
 from tests.combofunc.pods.world import World
 
 Json = dict[str, Any]
@@ -95,28 +96,31 @@ class FunctionInWorld:
         self.obj = combofunc(target, **spec)
         self.obj["metadata"]["generation"] = generation
 
-    def reconcile(self) -> Decision:
-        """Decide and carry out; the API server's answers count at once."""
+    def decide(self, **also_seen: Any) -> Decision[FunctionUpdate]:
         function = self.function
         target = function.target
         if function.replicas is not None:
             target = sum(s.concurrency * function.replicas.get(s.name, 0) for s in function.sizes)
-        seen = Observation(function, target, self.pods, self.world.now_s, self.measured)
-        decision = decide(seen, self.state, self.cluster, plan_at_once(self.planner), self.settings)
-        self.state = decision.state
-        for action in decision.actions:
+        seen = Observation(function, target, self.pods, self.world.now_s, self.measured, **also_seen)
+        return decide(seen, self.state, self.cluster, plan_at_once(self.planner), self.settings)
+
+    def reconcile(self) -> FunctionUpdate:
+        """Decide and carry out; the API server's answers count at once."""
+        update = self.decide().action
+        self.state = update.state
+        for action in update.actions:
             done = carry_out(self.world, "shop", action)
             if done.pod is not None:
                 self._see(done.pod)
             elif done.gone:
                 self.cluster.drop_pod(done.gone)
                 self.table.drop(done.gone, seen=False)
-        return decision
+        return update
 
-    def run(self, seconds: float, step_s: float = 0.1) -> Decision:
-        decision = self.reconcile()
+    def run(self, seconds: float, step_s: float = 0.1) -> FunctionUpdate:
+        update = self.reconcile()
         for _ in range(round(seconds / step_s)):
             self.world.tick(step_s)
             self.watch()
-            decision = self.reconcile()
-        return decision
+            update = self.reconcile()
+        return update

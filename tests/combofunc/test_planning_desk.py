@@ -21,7 +21,7 @@ from combofunc.pods.steps import Room as Left
 from combofunc.reconcile.plan_result import is_stale, make_plan
 from combofunc.reconcile.planner_input import PlannerInput, pod_shape
 from combofunc.reconcile.spec import read
-from combofunc.reconciler import ComboFuncReconciler
+from combofunc.reconciler import ComboFuncReconciler, Inputs
 from combofunc.settings import Settings
 from tests.combofunc.function_in_world import combofunc
 from tests.combofunc.immediate_desk import Told
@@ -56,10 +56,8 @@ class Room:
         self.cluster = Cluster(1.0, 0.1, 2.0, 120.0)
         for i in range(nodes):
             self.cluster.put_node(node(f"node-{i}"))
-        self.functions = ComboFuncReconciler(
-            self.cluster, PodTable(), Settings(), ComboFuncMetrics(),
-            self.desk, lambda _: "", Told(),
-        )  # fmt: skip
+        inputs = Inputs(self.cluster, PodTable(), lambda _: "")
+        self.functions = ComboFuncReconciler(inputs, Settings(), self.desk, ComboFuncMetrics(), Told())
 
     def _post(self, change: Callable[[], None]) -> None:
         self._inbox.append(change)

@@ -13,7 +13,7 @@ from combofunc.pods.actions import Create, Drain, Mark, Release
 from combofunc.pods.cluster import Cluster
 from combofunc.pods.pod_table import PodTable
 from combofunc.reconcile.spec import ComboFunc
-from combofunc.reconciler import ComboFuncReconciler
+from combofunc.reconciler import ComboFuncReconciler, Inputs
 from combofunc.settings import Settings
 from combofunc.work_loop import Work
 from tests.combofunc.function_in_world import SIZES, combofunc
@@ -34,10 +34,8 @@ class Seen:
             self.cluster.put_node(at)
         self.pods = PodTable()
         self.events, self.collected = Told(), dict[str, int | str]()
-        self.functions = ComboFuncReconciler(
-            self.cluster, self.pods, Settings(), ComboFuncMetrics(), AtOnce(), self._target,
-            self.events,
-        )  # fmt: skip
+        inputs = Inputs(self.cluster, self.pods, self._target)
+        self.functions = ComboFuncReconciler(inputs, Settings(), AtOnce(), ComboFuncMetrics(), self.events)
         self.functions.objects[UID] = obj
         self.cluster.put_owner("shop", UID, 0.0)
 

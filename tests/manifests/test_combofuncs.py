@@ -14,7 +14,7 @@ import pytest
 
 import combofunc.in_place_deployment.spec as deployment_spec
 import combofunc.reconcile.spec as combofunc_spec
-from combofunc.in_place_deployment.status import Counts, status_of
+from combofunc.in_place_deployment.status import Counts, Progress, status_of
 from kwok.lab import Lab
 from surgekit.kube.client import ApiError
 from surgekit.kube.conditions import differs
@@ -185,7 +185,7 @@ def test_a_status_is_stored_as_it_was_built(served: Lab) -> None:
         assert "combofunc.surgekit.dev/stored" in served.kubectl("-n", "default", "get", "all", "-o", "name")
     with created(served, DEPLOYMENTS, deployment("stored")) as path:
         read = deployment_spec.read(served.kube.get(path))
-        built = status_of(read, {}, Counts(4, 3, 2, 1), "1 to go", "", 1000.0)
+        built = status_of(read, {}, Progress(Counts(4, 3, 2, 1), "1 to go"), 1000.0)
         assert served.kube.patch(f"{path}/status", {"status": built})["status"] == built
         table = served.kubectl("-n", "default", "get", "ipd", "stored").splitlines()
         assert table[0].split() == ["NAME", "WANTED", "READY", "UP-TO-DATE", "RESIZING", "STATE", "AGE"]

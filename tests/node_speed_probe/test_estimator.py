@@ -66,6 +66,20 @@ def test_old_samples_give_way_to_the_peers_and_say_so() -> None:
     assert fresh.rel_error < later.rel_error
 
 
+@pytest.mark.parametrize("factor", [0.01, 20.0])
+def test_the_uncertainty_does_not_depend_on_how_fast_the_nodes_are(factor: float) -> None:
+    taus_s = [1.0, 1.5, 0.8]
+    one = tau(taus_s)
+    other = tau([factor * t for t in taus_s], prior=replace(PEERS, tau_s=factor * PEERS.tau_s))
+    assert other.value_s == pytest.approx(factor * one.value_s)
+    assert other.rel_error == pytest.approx(one.rel_error)
+
+
+def test_a_surer_prior_makes_the_estimate_surer() -> None:
+    errors = [tau([1.0], prior=replace(PEERS, rel_error=e)).rel_error for e in (0.0, 0.2, 1.0)]
+    assert errors == sorted(set(errors))
+
+
 def test_a_node_never_seen_has_the_prior_and_its_uncertainty() -> None:
     assert tau([]) == Tau(1.0, 0.2, Reason.PRIOR_OF_PEERS)
 

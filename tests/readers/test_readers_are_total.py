@@ -27,8 +27,9 @@ from combofunc.pods.cluster import Cluster
 from combofunc.pods.pod_table import PodTable
 from combofunc.pods.spec_fields import SpecError
 from combofunc.reconcile.spec import read as read_combofunc
-from combofunc.reconciler import ComboFuncReconciler
+from combofunc.reconciler import ComboFuncReconciler, Inputs
 from combofunc.settings import Settings as ComboFuncSettings
+from combofunc.sources import Kept
 from combofunc.sources import Sources as ComboFuncSources
 from combofunc.work_loop import Loop
 from function_gateway.controller import Controller as Balancer
@@ -170,14 +171,13 @@ class Functions:
     def __init__(self) -> None:
         self.cluster = Cluster(1.0, 0.1, 2.0, 120.0)
         self.pods = PodTable()
+        inputs = Inputs(self.cluster, self.pods, lambda _: 8)
         self.functions = ComboFuncReconciler(
-            self.cluster, self.pods, ComboFuncSettings(), ComboFuncMetrics(), DeskAtOnce(),
-            lambda _: 8, Told(),
-        )  # fmt: skip
-        self.deployments = InPlaceDeploymentReconciler(self.pods, 15.0, Told())
-        self.sources = ComboFuncSources(
-            KUBE, UNREAD, AtOnce(), self.cluster, self.pods, self.functions, self.deployments
+            inputs, ComboFuncSettings(), DeskAtOnce(), ComboFuncMetrics(), Told()
         )
+        self.deployments = InPlaceDeploymentReconciler(self.pods, 15.0, Told())
+        kept = Kept(self.cluster, self.pods, self.functions, self.deployments)
+        self.sources = ComboFuncSources(KUBE, UNREAD, AtOnce(), kept)
         self.feed("nodes", [objects.node()])
         self.feed("combofuncs", [objects.combofunc()])
         self.feed("inplacedeployments", [objects.in_place_deployment()])

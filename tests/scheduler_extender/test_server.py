@@ -67,7 +67,7 @@ def test_unknown_nodes_are_left_out(serve: Any) -> None:
     status, answer = served.ask("POST", "/prioritize", request(pod(), [*NAMES, "never-heard-of"]))
     assert (status, len(answer)) == (200, 4)
     assert served.ask("POST", "/prioritize", request(pod(uid="2"), ["never-heard-of"])) == (200, [])
-    assert "none of the nodes" in served.ask("GET", "/explain?pod=shop/web-1")[1]["reason"]
+    assert "none of the nodes" in served.ask("GET", "/explain?pod=shop/web-1")[1]["reasons"][0]
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_stale_inputs_mean_neutral_scores_and_not_ready(serve: Any) -> None:
     assert served.ask("POST", "/prioritize", request(pod(), NAMES)) == (200, [])
     assert served.ask("GET", "/readyz")[0] == 503
     assert served.ask("GET", "/livez") == (200, "ok"), "stale is not broken: no restart"
-    assert "no word of pods" in served.ask("GET", "/explain?pod=shop/web-1")[1]["reason"]
+    assert "no word of pods" in served.ask("GET", "/explain?pod=shop/web-1")[1]["reasons"][0]
 
 
 json_values = st.recursive(

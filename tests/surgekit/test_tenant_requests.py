@@ -27,7 +27,7 @@ from combofunc.in_place_deployment.reconciler import InPlaceDeploymentReconciler
 from combofunc.metrics import ComboFuncMetrics
 from combofunc.pods.cluster import Cluster
 from combofunc.pods.pod_table import PodTable
-from combofunc.reconciler import ComboFuncReconciler
+from combofunc.reconciler import ComboFuncReconciler, Inputs
 from combofunc.work_loop import Work
 from hpa_replacement.knative.pod_autoscaler_status import Observed
 from hpa_replacement.knative.reconciliation import Create, Patch, plan
@@ -163,11 +163,9 @@ def combo_func(obj: Json) -> ApiServer:
     kube, server = recording()
     cluster = Cluster(1.0, 0.1, 2.0, 120.0)
     cluster.put_node(node("node-0"))
-    functions = ComboFuncReconciler(
-        cluster, PodTable(), combofunc_settings.Settings(),
-        ComboFuncMetrics(), AtOnce(), lambda _: 3,
-        EventsAtOnce(kube).about("surgekit.dev/v1alpha1", "ComboFunc"),
-    )  # fmt: skip
+    events = EventsAtOnce(kube).about("surgekit.dev/v1alpha1", "ComboFunc")
+    inputs, settings = Inputs(cluster, PodTable(), lambda _: 3), combofunc_settings.Settings()
+    functions = ComboFuncReconciler(inputs, settings, AtOnce(), ComboFuncMetrics(), events)
     functions.objects["u"] = obj
     _carried_out(kube, functions.reconcile("u", 1000.0))
     return server

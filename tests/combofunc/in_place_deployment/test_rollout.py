@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -55,13 +57,17 @@ class InWorld:
         deployment, now_s = self.deployment, self.world.now_s
         before_s = now_s - self.resize_wait_limit_s - deployment.drain_s
         self.overdue = rollout.overdue(deployment, self.pods, self.overdue, before_s)
-        steps = rollout.next_steps(
-            deployment, self.pods, {self.overdue}, lambda name: new_pod_body(deployment, name), now_s
-        )
-        for action in steps.actions:
+        seen = rollout.Observation(deployment, self.pods, now_s, overdue=self.overdue)
+        decision = rollout.decide(seen, partial(new_pod_body, deployment))
+        assert decision.valid
+        for action in decision.action.actions:
             done = carry_out(self.world, "shop", action)
             if done.pod is not None:
                 self.table.put(done.pod)
+
+    @property
+    def counts(self) -> Counts:
+        return rollout.counts(rollout.Observation(self.deployment, self.pods, self.world.now_s))
 
     def run(self, seconds: float, step_s: float = 0.1) -> tuple[int, int]:
         """The fewest that served, and the most there were."""
@@ -84,6 +90,20 @@ def deployed(replicas: int, *nodes: Json, **rest: Any) -> InWorld:
     return found
 
 
+def test_a_decision_explains_itself() -> None:
+    web = deployed(2)
+    seen = rollout.Observation(web.deployment, web.pods, web.world.now_s, inputs_age_s={"pods": 0.5})
+    make = partial(new_pod_body, web.deployment)
+    done = rollout.decide(seen, make)
+    assert (done.action.actions, done.reasons) == ((), ("all pods are as the template says",))
+    assert (done.valid, done.inputs_age_s) == (True, {"pods": 0.5})
+    more = rollout.decide(replace(seen, deployment=replace(web.deployment, replicas=3)), make)
+    assert (len(more.action.actions), more.reasons) == (1, ("1 to be created",))
+    held = rollout.decide(replace(seen, pods=[], unreadable_pods=["web-a", "web-b"]), make)
+    assert (held.valid, held.action.actions) == (False, ())
+    assert held.reasons == ("2 of its pods cannot be read, web-a for one",)
+
+
 def test_only_resources_changed_resizes_the_same_pods() -> None:
     web = deployed(4)
     before = {pod.uid for pod in web.pods}
@@ -91,7 +111,7 @@ def test_only_resources_changed_resizes_the_same_pods() -> None:
     least, most = web.run(3)
     assert {pod.uid for pod in web.pods} == before
     assert (least, most) == (4, 4)
-    counts = rollout.counts(web.deployment, web.pods)
+    counts = web.counts
     assert (counts.updated, counts.resizing) == (4, 0)
 
 
@@ -103,7 +123,7 @@ def test_another_image_rolls_within_surge_and_unavailable() -> None:
     assert not before & {pod.uid for pod in web.pods}
     assert least >= 6
     assert most <= 10
-    assert rollout.counts(web.deployment, web.pods).updated == 8
+    assert web.counts.updated == 8
 
 
 def test_without_surge_it_rolls_by_those_that_may_be_missing() -> None:
@@ -112,7 +132,7 @@ def test_without_surge_it_rolls_by_those_that_may_be_missing() -> None:
     web.spec = spec_of(3, image="app:2", strategy=rolling)
     least, most = web.run(30)
     assert (least, most) == (2, 3)
-    assert rollout.counts(web.deployment, web.pods).updated == 3
+    assert web.counts.updated == 3
 
 
 def test_a_resize_that_can_never_be_replaces_the_pod() -> None:
@@ -121,7 +141,7 @@ def test_a_resize_that_can_never_be_replaces_the_pod() -> None:
     web.spec = spec_of(2, cpu="3")
     web.run(20)
     assert {pod.node for pod in web.pods if pod.serves} == {"node-1"}
-    assert rollout.counts(web.deployment, web.pods).updated == 2
+    assert web.counts.updated == 2
 
 
 def test_a_deferred_resize_is_awaited() -> None:
@@ -129,12 +149,12 @@ def test_a_deferred_resize_is_awaited() -> None:
     before = {pod.uid for pod in web.pods}
     web.spec = spec_of(2, cpu="1500m")
     web.run(10)
-    counts = rollout.counts(web.deployment, web.pods)
+    counts = web.counts
     assert (counts.deferred, counts.infeasible) == (1, 0)
     assert {pod.uid for pod in web.pods} == before
     web.world.nodes["node-0"] = node("node-0", "8")
     web.run(3)
-    assert rollout.counts(web.deployment, web.pods).updated == 2
+    assert web.counts.updated == 2
 
 
 @pytest.mark.parametrize(
@@ -147,7 +167,7 @@ def test_deferred_for_too_long_one_is_replaced_and_the_others_get_its_room(rolli
     web.world.nodes["node-1"] = node("node-1", "8")
     web.spec = spec_of(4, cpu="1300m", strategy=strategy)
     least, most = web.run(16)
-    assert rollout.counts(web.deployment, web.pods).deferred == 4
+    assert web.counts.deferred == 4
     assert (least, most) == (4, 4), "all wait"
     web.reconcile()
     least, most = web.run(10)
@@ -155,7 +175,7 @@ def test_deferred_for_too_long_one_is_replaced_and_the_others_get_its_room(rolli
     assert most == 4 + rolling["maxSurge"]
     assert len(before - {pod.uid for pod in web.pods}) == 1, "room enough for three"
     web.run(30)
-    assert rollout.counts(web.deployment, web.pods) == Counts(4, 4, 4)
+    assert web.counts == Counts(4, 4, 4)
     assert len(before & {pod.uid for pod in web.pods}) == 3
 
 
@@ -235,5 +255,5 @@ def test_whatever_happens_it_ends_as_the_spec_says(changes: list[tuple[str, int]
         web.run(number / 10 if what == "time" else 0.2)
     web.world.lose_answers = 0
     web.run(120, step_s=0.5)
-    counts = rollout.counts(web.deployment, web.pods)
+    counts = web.counts
     assert len(web.world.pods) == counts.updated == counts.ready == wanted["replicas"]

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from combofunc.in_place_deployment.spec import InPlaceDeployment, SpecError, read
-from combofunc.in_place_deployment.status import REASONS, Counts, invalid_status, status_of
+from combofunc.in_place_deployment.status import REASONS, Counts, Progress, invalid_status, status_of
 from tests.combofunc.in_place_deployment.test_spec import deployment
 from tests.paths import ROOT
 
@@ -18,7 +18,7 @@ PAUSED = replace(WEB, paused=True)
 
 
 def test_a_status_and_that_it_stays() -> None:
-    first = status_of(WEB, {}, Counts(4, 3, 2, 1), "", "", 1000.0)
+    first = status_of(WEB, {}, Progress(Counts(4, 3, 2, 1)), 1000.0)
     assert {k: v for k, v in first.items() if k != "conditions"} == {
         "observedGeneration": 2,
         "selector": "surgekit.dev/inplacedeployment=web",
@@ -27,8 +27,8 @@ def test_a_status_and_that_it_stays() -> None:
         "updatedReplicas": 2,
         "resizingReplicas": 1,
     }
-    assert status_of(WEB, first, Counts(4, 3, 2, 1), "", "", 2000.0) == first
-    assert status_of(WEB, first, Counts(4, 4, 4), "", "", 2000.0) != first
+    assert status_of(WEB, first, Progress(Counts(4, 3, 2, 1)), 2000.0) == first
+    assert status_of(WEB, first, Progress(Counts(4, 4, 4)), 2000.0) != first
 
 
 CASES = [
@@ -51,7 +51,7 @@ CASES = [
 def test_what_is_said(
     one: InPlaceDeployment, pods: Counts, failure: str, ready: tuple[str, str], resized: tuple[str, str]
 ) -> None:
-    status = status_of(one, {}, pods, "1 to go", failure, 1000.0)
+    status = status_of(one, {}, Progress(pods, "1 to go", failure), 1000.0)
     said = {c["type"]: (c["status"], c["reason"]) for c in status["conditions"]}
     assert said == {"Valid": ("True", "Valid"), "Ready": ready, "Resized": resized}
     (why,) = [c["message"] for c in status["conditions"] if c["type"] == "Ready"]
@@ -59,9 +59,8 @@ def test_what_is_said(
 
 
 def test_what_becomes_of_each_resize_is_said() -> None:
-    status = status_of(
-        WEB, {}, Counts(4, 4, 0, resizing=4, deferred=2, infeasible=1, overdue=1), "", "", 1000.0
-    )
+    counts = Counts(4, 4, 0, resizing=4, deferred=2, infeasible=1, overdue=1)
+    status = status_of(WEB, {}, Progress(counts), 1000.0)
     (resized,) = [c for c in status["conditions"] if c["type"] == "Resized"]
     assert resized["message"] == (
         "1 can never have the new size on their node and are replaced, "

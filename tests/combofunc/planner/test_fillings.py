@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from combofunc.planner.fillings import fillings, undominated
+from combofunc.planner.fillings import Limits, fillings, undominated
 from combofunc.planner.model import Size
 from combofunc.planner.work import Work
 from tests.combofunc.planner.builders import MIB, SIZES
@@ -27,7 +27,7 @@ def test_a_size_that_another_is_better_than_is_left_out() -> None:
 @settings(max_examples=100, deadline=None)
 @given(few_sizes, st.integers(0, 4), st.integers(0, 15), st.integers(0, 20), st.integers(0, 20))
 def test_every_set_has_one_as_good(sizes: list[Size], depth: int, target: int, cpu: int, memory: int) -> None:
-    found = fillings(sizes, depth, target, 100 * cpu, memory * MIB, Work(math.inf))
+    found = fillings(sizes, Limits(depth, target, 100 * cpu, memory * MIB), Work(math.inf))
     numbers = list(zip(found.count, -found.concurrency, found.cpu, found.memory, strict=True))
     for i in range(len(numbers)):
         chosen = [sizes[j] for j in found.sizes(i)]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from combofunc.planner import planning
-from combofunc.planner.model import Container, Plan, Size, Weights
+from combofunc.planner.model import Container, Plan, PlanRequest, Size, Weights
 from combofunc.planner.verifier import violations
 from combofunc.planner.warm import plan_keeping_warm
 from experiments.planner.random_problems import RandomProblem
@@ -61,7 +61,24 @@ def test_when_its_time_is_over_it_goes() -> None:
     assert [c.pod for c in plan.removed] == ["pod-a-1"], "also if it is still there, draining"
 
 
-def test_who_is_needed_again_is_not_idle() -> None:
+def test_the_others_are_planned_with_the_room_that_a_warm_container_gives_up() -> None:
+    requests: list[PlanRequest] = []
+
+    def planner(request: PlanRequest) -> Plan:
+        requests.append(request)
+        return planning.plan(request)
+
+    containers = running(LARGE, LARGE)
+    plan_keeping_warm(planner, asked(containers, 8).request, {}, KEEP_S, 0.0)
+    first, others = requests
+    assert (len(others.containers), others.target) == (1, 7), "the warm one gives 1"
+    before, after = first.nodes[0], others.nodes[0]
+    assert after.cpu_free_millicores - before.cpu_free_millicores == 1000 - 250
+    assert after.memory_free_bytes - before.memory_free_bytes == (1024 - 256) * MIB
+    assert (after.pods_free, others.nodes[1]) == (before.pods_free, first.nodes[1])
+
+
+def test_a_container_that_is_needed_again_is_not_idle() -> None:
     plan, idle = keeping_warm(asked(running(LARGE, SMALL), 16), {"pod-a-1": 0.0}, now_s=59.0)
     assert ([r.to for r in plan.resized], idle) == ([LARGE], {})
 

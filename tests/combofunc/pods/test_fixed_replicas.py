@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,14 @@ SIZES = (Size("small", 500, GIB // 2, 1), Size("medium", 1000, GIB, 3), Size("la
 
 def node(name: str, cpu_free: int = 8000) -> Node:
     return Node(name, 8000, 16 * GIB, cpu_free, 16 * GIB, 100, 0, 1.0, 0.1)
+
+
+def test_what_is_removed_makes_room_for_what_is_created() -> None:
+    full = replace(node("n0", cpu_free=0), pods_free=0)
+    there = [Container(f"p{i}", "n0", SIZES[1]) for i in range(2)]
+    request = PlanRequest(SIZES, [full], there, 0, Weights(in_place=False))
+    plan = plan_replicas({"large": 1}, request, planning.plan)
+    assert (len(plan.removed), [c.size.name for c in plan.created], plan.shortage) == (2, ["large"], 0)
 
 
 COUNTS = st.fixed_dictionaries({size.name: st.integers(0, 5) for size in SIZES})

@@ -9,7 +9,7 @@ import pytest
 
 from combofunc.planner.model import Size
 from combofunc.pods.actions import Mark, Resize
-from combofunc.pods.memory_in_use import Refused, least_memory, noting, until_s
+from combofunc.pods.memory_in_use import Refused, least_memory, next_try_s, with_refusals
 from combofunc.pods.pod import FunctionPod, Resizing, read
 from combofunc.pods.pod_transitions import resize_step
 from combofunc.pods.resources import amounts_of, includes, of_size, resize_patch, written
@@ -153,14 +153,14 @@ def test_memory_is_asked_for_less_and_less_often_and_then_no_more() -> None:
     waits = []
     now_s = 0.0
     while now_s < float("inf"):
-        known = noting(known, [one], now_s)
-        assert noting(known, [one], now_s) == known, "one refusal is counted once"
+        known = with_refusals(known, [one], now_s)
+        assert with_refusals(known, [one], now_s) == known, "one refusal is counted once"
         assert least_memory(known, [one], {}, now_s) == {"u1": pytest.approx(1100.0)}
-        waits.append(until_s(known, now_s) - now_s)
+        waits.append(next_try_s(known, now_s) - now_s)
         now_s = known["u1"].until_s
         assert least_memory(known, [one], {}, now_s) == {}
     assert waits == [300.0, 600.0, 1200.0, 2400.0, float("inf")]
-    assert noting(known, [], 0.0) == {}
+    assert with_refusals(known, [], 0.0) == {}
 
 
 def test_measured_use_counts_before_a_kubelet_refuses() -> None:

@@ -30,6 +30,35 @@ def test_scales_up_on_the_planned_nodes_and_down_again() -> None:
     assert function.world.pods == {}
 
 
+UNREADABLE = [f"pod-{i}" for i in range(6)]
+NAMED = "6 of its pods cannot be read (pod-0, pod-1, pod-2, pod-3, pod-4 and others)"
+
+
+@pytest.mark.parametrize(
+    ("target", "spec", "unreadable", "reason", "valid"),
+    [
+        (20, {}, [], "the plan holds", True),
+        (60, {}, [], "the spec or the target changed", True),
+        (60, {"paused": True}, [], "spec.paused is true", True),
+        (None, {"targetFrom": "Collector"}, [], "no target is known", False),
+        (60, {}, UNREADABLE, NAMED, False),
+        (60, {"paused": True}, ["a", "b"], "2 of its pods cannot be read (a, b)", False),
+    ],
+)
+def test_a_decision_explains_itself(
+    target: int | None, spec: dict[str, Any], unreadable: list[str], reason: str, valid: bool
+) -> None:
+    function = in_world()
+    function.wants(20)
+    function.run(5)
+    function.wants(target, **spec)
+    decision = function.decide(unreadable_pods=unreadable, inputs_age_s={"pods": 0.5})
+    assert (decision.reasons, decision.valid) == ((reason,), valid)
+    assert decision.inputs_age_s == {"pods": 0.5}
+    assert decision.action.replanned == (reason == "the spec or the target changed")
+    assert bool(decision.action.actions) == decision.action.replanned
+
+
 def test_nothing_is_done_when_all_is_as_planned() -> None:
     function = in_world()
     function.wants(20)
@@ -37,6 +66,20 @@ def test_nothing_is_done_when_all_is_as_planned() -> None:
     before = len(function.world.calls)
     function.run(30)
     assert len(function.world.calls) == before
+
+
+def test_the_next_look_is_when_the_drain_is_over() -> None:
+    function = in_world(nodes=1)
+    function.wants(8)
+    function.run(3)
+    function.wants(0)
+    function.run(0.7)  # spec.drain is 1 s
+    update = function.reconcile()
+    assert update.waiting == "1 to drain"
+    (pod,) = function.pods
+    assert pod.draining_since_s is not None
+    assert update.again_in_s == pytest.approx(pod.draining_since_s + 1.0 - function.world.now_s)
+    assert 0.0 < update.again_in_s < 0.5
 
 
 def test_grows_in_place_and_says_so_only_when_it_holds() -> None:

@@ -28,7 +28,7 @@ def said(mode: str, bound_to: str | None, valid: bool = True) -> dict[str, Any]:
     return {
         "pod": {"namespace": "shop", "name": "[web]", "cpu_millicores": 100.0, "memory_bytes": 2.0**20},
         "mode": mode, "valid": valid,
-        "reason": "scored" if valid else "no word of pods for 90 s, more than 60 s",
+        "reasons": ["ranked by cost"] if valid else ["no word of pods for 90 s, more than 60 s"],
         "decided_at": 1.0, "price_weight": 0.25, "price_swing": 0.5, "nodes_offered": 2,
         "inputs_age_s": {"pods": 0.1}, "candidates": ranked if valid else [], "bound_to": bound_to,
     }  # fmt: skip
