@@ -70,13 +70,13 @@ def decide_without_plan(request: ScaleUpRequest) -> Unplanned:
     if not lookahead.complete:
         why = "the deadline came before every way was tried"
         return Unplanned(cheapest_that_fits(offer.options, offer.templates, prices, why))
-    scores = _played(scores, request, lookahead)
+    scores = _play_out(scores, request, lookahead)
     pods = {o.group: o.pod_count for o in priced}
     least = min(score.total_per_hour for score in scores)
     equals = [score.group for score in scores if score.total_per_hour <= least * (1 + _SAME)]
     equals.sort(key=lambda group: (-pods[group], group))
     choice = GroupChoice((), scores=tuple(scores), unpriced=_unpriced(offer.options, prices))
-    return Unplanned(_deciding(choice, equals[0], prices), tuple(equals), request)
+    return Unplanned(_decision_for(choice, equals[0], prices), tuple(equals), request)
 
 
 def with_plan(unplanned: Unplanned, solve: Solve) -> Decision[GroupChoice]:
@@ -93,12 +93,12 @@ def with_plan(unplanned: Unplanned, solve: Solve) -> Decision[GroupChoice]:
         plan_per_hour=plan.cost_per_hour if plan else None,
         plan_bound_per_hour=plan.lower_bound_per_hour if plan else None,
     )
-    return _deciding(choice, best, request.prices, _plan_in_words(plan, request.prices.currency, failure))
+    return _decision_for(choice, best, request.prices, _describe_plan(plan, request.prices.currency, failure))
 
 
-def _deciding(choice: GroupChoice, best: str, prices: Prices, *plan: str) -> Decision[GroupChoice]:
+def _decision_for(choice: GroupChoice, best: str, prices: Prices, *plan: str) -> Decision[GroupChoice]:
     scores = sorted(choice.scores, key=lambda s: (s.group != best, s.total_per_hour, s.group))
-    reasons = (*_why(scores, prices.currency), *plan, *prices.remarks)
+    reasons = (*_describe_scores(scores, prices.currency), *plan, *prices.remarks)
     return Decision(replace(choice, groups=(best,), scores=tuple(scores)), reasons, prices.ages_s)
 
 
@@ -116,7 +116,7 @@ def _scores(options: Sequence[Option], prices: Prices, lookahead: Lookahead) -> 
     return scores
 
 
-def _played(scores: Sequence[Score], request: ScaleUpRequest, lookahead: Lookahead) -> list[Score]:
+def _play_out(scores: Sequence[Score], request: ScaleUpRequest, lookahead: Lookahead) -> list[Score]:
     """The scores with pods placed as kube-scheduler places them; these costs are hardly ever lower.
 
     Options that there was no time for are left out, since they cannot be compared with the others.
@@ -190,7 +190,7 @@ def _plan(request: ScaleUpRequest, solve: Solve) -> tuple[Solution | None, str |
         return None, str(error)
 
 
-def _why(scores: Sequence[Score], currency: str) -> list[str]:
+def _describe_scores(scores: Sequence[Score], currency: str) -> list[str]:
     best = scores[0]
     said = [
         f"{best.group}: {best.step_per_hour:.4g} now and {best.to_go_per_hour:.4g} for the pods it leaves, "
@@ -202,7 +202,7 @@ def _why(scores: Sequence[Score], currency: str) -> list[str]:
     return said
 
 
-def _plan_in_words(plan: Solution | None, currency: str, failure: str | None) -> str:
+def _describe_plan(plan: Solution | None, currency: str, failure: str | None) -> str:
     if plan is None:
         return f"without a plan: {failure}"
     nodes = Counter(node.instance_class for node in plan.allocation.nodes)
