@@ -17,15 +17,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cluster_autoscaler_hook.expander import rollout
-from cluster_autoscaler_hook.expander.caller_model import Overhead
 from cluster_autoscaler_hook.expander.lookahead import Lookahead, infer_overhead
-from cluster_autoscaler_hook.expander.model import Decision, Offer, Option, Score, Template
+from cluster_autoscaler_hook.expander.model import GroupChoice, Option, Score, Template
 from cluster_autoscaler_hook.expander.plan import Solve, as_problem
 from cluster_autoscaler_hook.expander.prices import Prices
-from cluster_autoscaler_hook.solver.deadline import Deadline
+from cluster_autoscaler_hook.expander.scale_up_request import ScaleUpRequest
 from cluster_autoscaler_hook.solver.model import InfeasibleProblem, InvalidProblem, Solution
+from surgekit.decision import Decision
 
-__all__ = ["Choice", "PlanFailed", "cheapest_that_fits", "choose", "first_choice", "with_plan"]
+__all__ = ["PlanFailed", "Unplanned", "cheapest_that_fits", "choose", "decide_without_plan", "with_plan"]
 
 # Costs closer than this are equal: sums of prices differ in their last digits.
 _SAME = 1e-9
@@ -38,13 +38,13 @@ class PlanFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Unplanned:
     """The decision before there is a plan."""
 
-    decision: Decision
+    decision: Decision[GroupChoice]
     # The cheapest groups; the first of them is chosen. Empty if a plan could not change anything.
     equals: tuple[str, ...] = ()
-    overhead: Overhead = Overhead()  # noqa: RUF009  # frozen
+    request: ScaleUpRequest | None = None  # what to plan for; None if no plan is needed
 
     @property
     def settled(self) -> bool:
@@ -52,52 +52,54 @@ class Choice:
         return len(self.equals) < 2
 
 
-def choose(offer: Offer, prices: Prices, overhead: Overhead, solve: Solve, deadline: Deadline) -> Decision:
+def choose(request: ScaleUpRequest, solve: Solve) -> Decision[GroupChoice]:
     """One group, unless nothing was offered."""
-    return with_plan(first_choice(offer, prices, overhead, deadline), offer, prices, solve, deadline)
+    return with_plan(decide_without_plan(request), solve)
 
 
-def first_choice(offer: Offer, prices: Prices, overhead: Overhead, deadline: Deadline) -> Choice:
-    priced = [o for o in usable(offer.options) if o.group in prices.by_group and o.group in offer.templates]
+def decide_without_plan(request: ScaleUpRequest) -> Unplanned:
+    offer, prices = request.offer, request.prices
+    priced = usable(request.priced_options)
     if len(priced) < 2:
-        return Choice(cheapest_that_fits(offer.options, offer.templates, prices))
-    if deadline.reached():
-        return Choice(cheapest_that_fits(offer.options, offer.templates, prices, "no time left to plan"))
-    overhead = infer_overhead(offer, overhead, deadline)
-    lookahead = Lookahead(offer, prices.by_group, overhead, deadline)
+        return Unplanned(cheapest_that_fits(offer.options, offer.templates, prices))
+    if request.deadline.reached():
+        return Unplanned(cheapest_that_fits(offer.options, offer.templates, prices, "no time left to plan"))
+    request = replace(request, overhead=infer_overhead(request))
+    lookahead = Lookahead(request)
     scores = _scores(priced, prices, lookahead)
     if not lookahead.complete:
         why = "the deadline came before every way was tried"
-        return Choice(cheapest_that_fits(offer.options, offer.templates, prices, why))
-    scores = _played(scores, offer, prices, overhead, lookahead, deadline)
+        return Unplanned(cheapest_that_fits(offer.options, offer.templates, prices, why))
+    scores = _play_out(scores, request, lookahead)
     pods = {o.group: o.pod_count for o in priced}
     least = min(score.total_per_hour for score in scores)
     equals = [score.group for score in scores if score.total_per_hour <= least * (1 + _SAME)]
     equals.sort(key=lambda group: (-pods[group], group))
-    decision = Decision((), (), scores=tuple(scores), unpriced=_unpriced(offer.options, prices))
-    return Choice(_deciding(decision, equals[0], prices), tuple(equals), overhead)
+    choice = GroupChoice((), scores=tuple(scores), unpriced=_unpriced(offer.options, prices))
+    return Unplanned(_decision_for(choice, equals[0], prices), tuple(equals), request)
 
 
-def with_plan(choice: Choice, offer: Offer, prices: Prices, solve: Solve, deadline: Deadline) -> Decision:
-    """Add FCMA's plan to the choice. Among equally cheap groups, choose one that the plan rents."""
-    if not choice.equals:
-        return choice.decision
-    plan, failure = _plan(offer, prices, choice.overhead, solve, deadline)
+def with_plan(unplanned: Unplanned, solve: Solve) -> Decision[GroupChoice]:
+    """Add FCMA's plan to the decision. Among equally cheap groups, choose one that the plan rents."""
+    request = unplanned.request
+    if request is None:
+        return unplanned.decision
+    plan, failure = _plan(request, solve)
     planned = {node.instance_class for node in plan.allocation.nodes} if plan else set()
-    best = next((group for group in choice.equals if group in planned), choice.equals[0])
-    decision = replace(
-        choice.decision,
+    best = next((group for group in unplanned.equals if group in planned), unplanned.equals[0])
+    choice = replace(
+        unplanned.decision.action,
         fallback=failure,
         plan_per_hour=plan.cost_per_hour if plan else None,
         plan_bound_per_hour=plan.lower_bound_per_hour if plan else None,
     )
-    return _deciding(decision, best, prices, _plan_in_words(plan, prices.currency, failure))
+    return _decision_for(choice, best, request.prices, _describe_plan(plan, request.prices.currency, failure))
 
 
-def _deciding(decision: Decision, best: str, prices: Prices, *plan: str) -> Decision:
-    scores = sorted(decision.scores, key=lambda s: (s.group != best, s.total_per_hour, s.group))
-    reasons = (*_why(scores, prices.currency), *plan, *prices.remarks)
-    return replace(decision, groups=(best,), reasons=reasons, scores=tuple(scores))
+def _decision_for(choice: GroupChoice, best: str, prices: Prices, *plan: str) -> Decision[GroupChoice]:
+    scores = sorted(choice.scores, key=lambda s: (s.group != best, s.total_per_hour, s.group))
+    reasons = (*_describe_scores(scores, prices.currency), *plan, *prices.remarks)
+    return Decision(replace(choice, groups=(best,), scores=tuple(scores)), reasons, prices.ages_s)
 
 
 def _scores(options: Sequence[Option], prices: Prices, lookahead: Lookahead) -> list[Score]:
@@ -114,26 +116,19 @@ def _scores(options: Sequence[Option], prices: Prices, lookahead: Lookahead) -> 
     return scores
 
 
-def _played(
-    scores: Sequence[Score],
-    offer: Offer,
-    prices: Prices,
-    overhead: Overhead,
-    lookahead: Lookahead,
-    deadline: Deadline,
-) -> list[Score]:
+def _play_out(scores: Sequence[Score], request: ScaleUpRequest, lookahead: Lookahead) -> list[Score]:
     """The scores with pods placed as kube-scheduler places them; these costs are hardly ever lower.
 
     Options that there was no time for are left out, since they cannot be compared with the others.
     """
-    options = {option.group: option for option in offer.options}
+    options = {option.group: option for option in request.offer.options}
     played: list[Score] = []
     best = math.inf
     for score in sorted(scores, key=lambda s: (s.total_per_hour, s.group)):
         if score.total_per_hour > best * (1 + _SAME):
             played.append(replace(score, at_least=True))
             continue
-        to_go = rollout.to_go(options[score.group], offer, prices.by_group, overhead, lookahead, deadline)
+        to_go = rollout.to_go(options[score.group], request, lookahead)
         if to_go is None:
             return played or list(scores)
         played.append(Score(score.group, score.step_per_hour, to_go))
@@ -143,7 +138,7 @@ def _played(
 
 def cheapest_that_fits(
     options: Sequence[Option], templates: Mapping[str, Template], prices: Prices, fallback: str | None = None
-) -> Decision:
+) -> Decision[GroupChoice]:
     """The option with the lowest price for each pod helped: greedy weighted set cover, without the pods.
 
     If no group has a price, the one with the least CPU for each pod helped.
@@ -151,7 +146,8 @@ def cheapest_that_fits(
     candidates = usable(options)
     if not candidates:
         groups = tuple(dict.fromkeys(o.group for o in options))
-        return Decision(groups, ("nothing to choose from", *prices.remarks), fallback)
+        reasons = ("nothing to choose from", *prices.remarks)
+        return Decision(GroupChoice(groups, fallback), reasons, prices.ages_s, valid=False)
     priced = [o for o in candidates if o.group in prices.by_group]
 
     def cost(option: Option) -> float:
@@ -173,7 +169,8 @@ def cheapest_that_fits(
     else:
         reason = f"{best.group} takes the least CPU for a pod helped"
         fallback = fallback or "no option has a price"
-    return Decision((best.group,), (reason, *prices.remarks), fallback, unpriced=_unpriced(options, prices))
+    choice = GroupChoice((best.group,), fallback, unpriced=_unpriced(options, prices))
+    return Decision(choice, (reason, *prices.remarks), prices.ages_s)
 
 
 def usable(options: Sequence[Option]) -> list[Option]:
@@ -181,22 +178,19 @@ def usable(options: Sequence[Option]) -> list[Option]:
     return [option for option in options if option.nodes > 0 and option.pod_count > 0]
 
 
-def _plan(
-    offer: Offer, prices: Prices, overhead: Overhead, solve: Solve, deadline: Deadline
-) -> tuple[Solution | None, str | None]:
+def _plan(request: ScaleUpRequest, solve: Solve) -> tuple[Solution | None, str | None]:
     """The plan, or None and the reason."""
-    if deadline.left_s() < _LEAST_PLAN_S:
+    if request.deadline.left_s() < _LEAST_PLAN_S:
         return None, "no time left for FCMA's plan"
     try:
-        problem = as_problem(offer, prices.by_group, overhead, prices.cpus_per_core)
-        return solve(problem, deadline.left_s()), None
+        return solve(as_problem(request), request.deadline.left_s()), None
     except (InvalidProblem, InfeasibleProblem) as error:
         return None, f"no plan can be made: {error}"
     except PlanFailed as error:
         return None, str(error)
 
 
-def _why(scores: Sequence[Score], currency: str) -> list[str]:
+def _describe_scores(scores: Sequence[Score], currency: str) -> list[str]:
     best = scores[0]
     said = [
         f"{best.group}: {best.step_per_hour:.4g} now and {best.to_go_per_hour:.4g} for the pods it leaves, "
@@ -208,7 +202,7 @@ def _why(scores: Sequence[Score], currency: str) -> list[str]:
     return said
 
 
-def _plan_in_words(plan: Solution | None, currency: str, failure: str | None) -> str:
+def _describe_plan(plan: Solution | None, currency: str, failure: str | None) -> str:
     if plan is None:
         return f"without a plan: {failure}"
     nodes = Counter(node.instance_class for node in plan.allocation.nodes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from pathlib import Path
 
 import structlog
@@ -30,7 +31,7 @@ class LastGoodCatalogue:
         self._path, self._live = path, live
         self._lock = threading.Lock()
         self._stamp = self._stamp_now()
-        self._current = self._read()
+        self._current, self._good_s = self._read(), time.monotonic()
         # Why the present file is not used; None if it is.
         self.error: str | None = None
 
@@ -40,7 +41,14 @@ class LastGoodCatalogue:
             if stamp != self._stamp:
                 self._stamp = stamp  # one attempt and one log line for each change
                 self._reload()
+            if self.error is None:
+                self._good_s = time.monotonic()
             return self._current
+
+    def age_s(self) -> float:
+        """Seconds since the catalogue in use was the content of the file, at the last look."""
+        with self._lock:
+            return time.monotonic() - self._good_s
 
     def _reload(self) -> None:
         try:

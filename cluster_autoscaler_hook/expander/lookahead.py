@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_autoscaler_hook.expander.caller_model import Overhead, estimate
-from cluster_autoscaler_hook.expander.model import Kind, Offer, Option, Price, Template
-from cluster_autoscaler_hook.solver.deadline import Deadline
+from cluster_autoscaler_hook.expander.model import Kind, Option, Template
+from cluster_autoscaler_hook.expander.scale_up_request import ScaleUpRequest
 
 __all__ = ["Lookahead", "Step", "infer_overhead"]
 
@@ -33,17 +33,18 @@ _OPTIONS_COMPARED = 8
 _SLACK = 1 - 1e-9
 
 
-def infer_overhead(offer: Offer, configured: Overhead, deadline: Deadline) -> Overhead:
-    """The overhead of DaemonSets that explains the caller's node counts; `configured` if that does.
+def infer_overhead(request: ScaleUpRequest) -> Overhead:
+    """The overhead of DaemonSets that explains the caller's node counts; the configured one if that does.
 
     The caller subtracts DaemonSet pods when it packs, but the node it sends does not show them.
     """
+    offer, configured = request.offer, request.overhead
     shown = sorted((o for o in offer.options if o.group in offer.templates), key=lambda o: -o.nodes)
 
     def disagreements(overhead: Overhead) -> float:
         found = 0
         for option in shown[:_OPTIONS_COMPARED]:
-            if deadline.reached():
+            if request.deadline.reached():
                 return math.inf
             template = overhead.off(offer.templates[option.group])
             found += estimate(template, offer.kinds, option.pods).nodes != option.nodes
@@ -84,25 +85,23 @@ _NOTHING = _Way(0.0)
 
 
 class Lookahead:
-    def __init__(
-        self, offer: Offer, prices: Mapping[str, Price], overhead: Overhead, deadline: Deadline
-    ) -> None:
-        self._kinds, self._pending, self._deadline = offer.kinds, offer.pending, deadline
+    def __init__(self, request: ScaleUpRequest) -> None:
+        offer, options = request.offer, request.priced_options
+        self._kinds, self._pending, self._deadline = offer.kinds, offer.pending, request.deadline
         needs = np.array(
             [(k.demand.cpu_millis, k.demand.memory_bytes, 1) for k in offer.kinds], dtype=np.float64
         )
         self._groups = [
             _Group(
-                overhead.off(offer.templates[option.group]),
-                prices[option.group].per_hour,
+                request.overhead.off(offer.templates[option.group]),
+                request.prices.by_group[option.group].per_hour,
                 offer.kinds,
                 needs,
                 option.nodes,
             )
-            for option in offer.options
-            if option.group in prices and option.group in offer.templates
+            for option in options
         ]
-        by_name = {option.group: option for option in offer.options}
+        by_name = {option.group: option for option in options}
         for group in self._groups:
             # A group that leaves pods it could help has reached its maximum size: these nodes and no more.
             group.limited = group.helps(self.left(by_name[group.name]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Decision", "Demand", "Kind", "Offer", "Option", "Price", "Score", "Template"]
+__all__ = ["Demand", "GroupChoice", "Kind", "Offer", "Option", "Price", "Score", "Template"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +92,12 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class GroupChoice:
     """The groups to answer with: one, or all if the choice is left to the caller."""
 
     groups: tuple[str, ...]
-    reasons: tuple[str, ...]
-    # Why this is a fallback; None if it is the full decision.
+    # Why a simpler rule chose; None if every option was compared. The inputs are sound either way, so a
+    # fallback is a valid decision: only a request that offers nothing to choose from is not.
     fallback: str | None = None
     scores: tuple[Score, ...] = ()
     plan_per_hour: float | None = None

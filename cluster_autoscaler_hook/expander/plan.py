@@ -6,10 +6,10 @@ nothing aggregates. Node groups that help the same kinds form one family, where 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from cluster_autoscaler_hook.expander.caller_model import Overhead
-from cluster_autoscaler_hook.expander.model import Kind, Offer, Price, Template
+from cluster_autoscaler_hook.expander.model import Kind, Template
+from cluster_autoscaler_hook.expander.scale_up_request import ScaleUpRequest
 from cluster_autoscaler_hook.solver.model import App, Container, InstanceClass, Problem, Solution
 
 __all__ = ["Solve", "as_problem"]
@@ -19,15 +19,10 @@ Solve = Callable[[Problem, float], Solution]
 _GIB = 1 << 30
 
 
-def as_problem(
-    offer: Offer, prices: Mapping[str, Price], overhead: Overhead, cpus_per_core: float
-) -> Problem:
+def as_problem(request: ScaleUpRequest) -> Problem:
     """Raise InvalidProblem or InfeasibleProblem, as `Problem` does."""
-    templates = [
-        overhead.off(offer.templates[option.group])
-        for option in offer.options
-        if option.group in prices and option.group in offer.templates
-    ]
+    offer, prices, cpus_per_core = request.offer, request.prices.by_group, request.prices.cpus_per_core
+    templates = [request.overhead.off(offer.templates[option.group]) for option in request.priced_options]
     helped = {
         template.group: tuple(
             i for i, kind in enumerate(offer.kinds) if template.group in kind.groups and offer.pending[i]

@@ -35,9 +35,20 @@ class Prices:
     cpus_per_core: float
     # Why a group has no price, or a difference between catalogue and node.
     remarks: tuple[str, ...]
+    # Since the catalogue in use was the content of its file; None without a catalogue.
+    catalogue_age_s: float | None = None
+
+    @property
+    def ages_s(self) -> dict[str, float]:
+        return {} if self.catalogue_age_s is None else {"catalogue": self.catalogue_age_s}
 
 
-def price_groups(templates: Iterable[Template], catalogue: Catalogue | None, labels: Sequence[str]) -> Prices:
+def price_groups(
+    templates: Iterable[Template],
+    catalogue: Catalogue | None,
+    labels: Sequence[str],
+    catalogue_age_s: float = 0.0,
+) -> Prices:
     prices, remarks = {}, []
     for template in templates:
         price, said = _price(template, catalogue, labels)
@@ -46,7 +57,7 @@ def price_groups(templates: Iterable[Template], catalogue: Catalogue | None, lab
         remarks += [f"{template.group}: {remark}" for remark in said]
     if catalogue is None:
         return Prices(prices, NO_CURRENCY, 1.0, tuple(remarks))
-    return Prices(prices, catalogue.currency, catalogue.cpus_per_core, tuple(remarks))
+    return Prices(prices, catalogue.currency, catalogue.cpus_per_core, tuple(remarks), catalogue_age_s)
 
 
 def _price(

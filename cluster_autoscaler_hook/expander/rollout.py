@@ -13,13 +13,11 @@ The seeds are fixed: the same request gets the same answer, and all options are 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 
-from cluster_autoscaler_hook.expander.caller_model import Overhead
 from cluster_autoscaler_hook.expander.lookahead import Lookahead, Step
-from cluster_autoscaler_hook.expander.model import Offer, Option, Price
+from cluster_autoscaler_hook.expander.model import Option
 from cluster_autoscaler_hook.expander.new_nodes import new_nodes, shuffled_order, spread
-from cluster_autoscaler_hook.solver.deadline import Deadline
+from cluster_autoscaler_hook.expander.scale_up_request import ScaleUpRequest
 
 __all__ = ["to_go"]
 
@@ -29,45 +27,30 @@ _PODS_PLACED = 1000
 _MOST_PLAYS = 4
 
 
-def to_go(
-    option: Option,
-    offer: Offer,
-    prices: Mapping[str, Price],
-    overhead: Overhead,
-    lookahead: Lookahead,
-    deadline: Deadline,
-) -> float | None:
+def to_go(option: Option, request: ScaleUpRequest, lookahead: Lookahead) -> float | None:
     """Cost per hour of the steps that follow `option`; None if the deadline passed first."""
-    plays = min(_MOST_PLAYS, max(1, _PODS_PLACED // max(1, sum(offer.pending))))
+    plays = min(_MOST_PLAYS, max(1, _PODS_PLACED // max(1, sum(request.offer.pending))))
     costs = []
     for play in range(plays):
-        draw = random.Random(play)
-        costs.append(_play(option, offer, prices, overhead, lookahead, draw, deadline))
-        if deadline.reached():  # the last play may have been cut short
+        costs.append(_play(option, request, lookahead, random.Random(play)))
+        if request.deadline.reached():  # the last play may have been cut short
             return None
     return sum(costs) / plays
 
 
-def _play(
-    option: Option,
-    offer: Offer,
-    prices: Mapping[str, Price],
-    overhead: Overhead,
-    lookahead: Lookahead,
-    draw: random.Random,
-    deadline: Deadline,
-) -> float:
+def _play(option: Option, request: ScaleUpRequest, lookahead: Lookahead, draw: random.Random) -> float:
+    offer = request.offer
     cost, left, used = 0.0, list(offer.pending), frozenset[str]()
     step: Step | None = Step(option.group, option.nodes)
     while step is not None:
         waiting = {i: n for i, n in enumerate(left) if n and step.group in offer.kinds[i].groups}
-        nodes = new_nodes(offer.templates[step.group], overhead, offer.kinds, step.nodes)
-        placed = spread(nodes, shuffled_order(waiting, draw), draw, deadline)
+        nodes = new_nodes(offer.templates[step.group], request.overhead, offer.kinds, step.nodes)
+        placed = spread(nodes, shuffled_order(waiting, draw), draw, request.deadline)
         if not placed:  # the caller says that these pods fit where our model says that they do not
             return cost + lookahead.bound(tuple(left))
         for kind, pods in placed.items():
             left[kind] -= pods
         used = lookahead.used(step.group, used)
         step = lookahead.next_step(tuple(left), used)
-        cost += step.nodes * prices[step.group].per_hour if step else 0.0
+        cost += step.nodes * request.prices.by_group[step.group].per_hour if step else 0.0
     return cost

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -19,7 +18,12 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from cluster_autoscaler_hook.expander import expander_pb2
 from cluster_autoscaler_hook.expander.caller_model import Overhead
-from cluster_autoscaler_hook.expander.decision import Choice, cheapest_that_fits, first_choice, with_plan
+from cluster_autoscaler_hook.expander.decision import (
+    Unplanned,
+    cheapest_that_fits,
+    decide_without_plan,
+    with_plan,
+)
 from cluster_autoscaler_hook.expander.decode import (
     DecodeTimeout,
     RequestError,
@@ -28,12 +32,14 @@ from cluster_autoscaler_hook.expander.decode import (
     first_look,
 )
 from cluster_autoscaler_hook.expander.last_good_catalogue import LastGoodCatalogue
-from cluster_autoscaler_hook.expander.model import Decision, Offer, Score
+from cluster_autoscaler_hook.expander.model import GroupChoice, Score
 from cluster_autoscaler_hook.expander.plan import Solve
-from cluster_autoscaler_hook.expander.prices import Prices, price_groups
+from cluster_autoscaler_hook.expander.prices import price_groups
+from cluster_autoscaler_hook.expander.scale_up_request import ScaleUpRequest
 from cluster_autoscaler_hook.expander.settings import Settings
 from cluster_autoscaler_hook.expander.time_limit import TimeLimited
 from cluster_autoscaler_hook.solver.deadline import Deadline
+from surgekit.decision import Decision
 from surgekit.process.modes import Mode
 
 __all__ = ["Expander"]
@@ -126,64 +132,67 @@ class Expander:
         if mode is Mode.OFF:
             self.metrics.decisions.labels(mode, "off").inc()
             return _answer(look, {option.group for option in look.options})
-        choice, plan = self._decide(look, deadline)
+        unplanned = self._decide(look, deadline)
         # In shadow return every option: the caller's next expander decides, as without us.
         groups = {option.group for option in look.options}
         if mode is Mode.ENFORCE:
-            if not choice.settled:
-                decision = plan()
-                choice, plan = Choice(decision), lambda: decision
-            groups = set(choice.decision.groups)
+            if not unplanned.settled:
+                unplanned = Unplanned(self._planned(unplanned))
+            groups = set(unplanned.decision.action.groups)
         answer = _answer(look, groups)
         seconds, options, problems = time.monotonic() - started_s, len(look.options), look.problems
-        self._afterwards.submit(lambda: self._record(plan(), options, problems, seconds))
+        self._afterwards.submit(lambda: self._record(self._planned(unplanned), options, problems, seconds))
         return answer
 
-    def _decide(self, look: Undecoded, deadline: Deadline) -> tuple[Choice, Callable[[], Decision]]:
-        """The choice, and a function that makes its plan. The function does not keep the request's bytes."""
-        catalogue = self._catalogue.current() if self._catalogue else None
-        self.metrics.catalogue_faulty.set(bool(self._catalogue and self._catalogue.error))
-        prices = price_groups(look.templates.values(), catalogue, self.settings.price_labels)
+    def _decide(self, look: Undecoded, deadline: Deadline) -> Unplanned:
+        """The decision does not keep the request's bytes, which may be many."""
+        catalogue, age_s = None, 0.0
+        if self._catalogue:
+            catalogue, age_s = self._catalogue.current(), self._catalogue.age_s()
+            self.metrics.catalogue_faulty.set(self._catalogue.error is not None)
+        prices = price_groups(look.templates.values(), catalogue, self.settings.price_labels, age_s)
         try:
-            offer = decode(look, deadline)
-            choice = first_choice(offer, prices, self._overhead, deadline)
+            request = ScaleUpRequest(decode(look, deadline), prices, self._overhead, deadline)
+            return decide_without_plan(request)
         except (DecodeTimeout, RequestError) as error:
             why = str(error)
         except Exception as error:  # a bug of ours must not prevent the scale-up
             log.exception("decision failed")
             why = f"decision failed: {error!r}"
-        else:
-            return choice, lambda: self._planned(choice, offer, prices, deadline)
-        cheapest = cheapest_that_fits(look.options, look.templates, prices, why)
-        return Choice(cheapest), lambda: cheapest
+        return Unplanned(cheapest_that_fits(look.options, look.templates, prices, why))
 
-    def _planned(self, choice: Choice, offer: Offer, prices: Prices, deadline: Deadline) -> Decision:
+    def _planned(self, unplanned: Unplanned) -> Decision[GroupChoice]:
         try:
-            return with_plan(choice, offer, prices, self._solve, deadline)
+            return with_plan(unplanned, self._solve)
         except Exception as error:  # a bug of ours costs only the plan
             log.exception("plan failed")
-            return replace(choice.decision, fallback=f"plan failed: {error!r}")
+            without = unplanned.decision
+            return replace(without, action=replace(without.action, fallback=f"plan failed: {error!r}"))
 
-    def _record(self, decision: Decision, options: int, problems: tuple[str, ...], seconds: float) -> None:
-        mode = self.settings.mode
+    def _record(
+        self, decision: Decision[GroupChoice], options: int, problems: tuple[str, ...], seconds: float
+    ) -> None:
+        mode, choice = self.settings.mode, decision.action
         self.metrics.seconds.observe(seconds)
-        self.metrics.decisions.labels(mode, "fallback" if decision.fallback else "planned").inc()
-        self.metrics.unpriced.inc(len(decision.unpriced))
-        if decision.scores:
-            self.metrics.cost.set(decision.scores[0].total_per_hour)
-        if decision.plan_per_hour is not None:
-            self.metrics.plan_cost.set(decision.plan_per_hour)
+        self.metrics.decisions.labels(mode, "fallback" if choice.fallback else "planned").inc()
+        self.metrics.unpriced.inc(len(choice.unpriced))
+        if choice.scores:
+            self.metrics.cost.set(choice.scores[0].total_per_hour)
+        if choice.plan_per_hour is not None:
+            self.metrics.plan_cost.set(choice.plan_per_hour)
         said = {
-            "decision": list(decision.groups),
+            "decision": list(choice.groups),
             "mode": str(mode),
             "options": options,
+            "valid": decision.valid,
             "reasons": [*decision.reasons, *problems],
-            "fallback": decision.fallback,
-            "plan_per_hour": decision.plan_per_hour,
+            "inputs_age_s": {source: round(age_s, 1) for source, age_s in decision.inputs_age_s.items()},
+            "fallback": choice.fallback,
+            "plan_per_hour": choice.plan_per_hour,
             "duration_ms": round(seconds * 1000, 1),
         }
         log.info("best options", **said)
-        scores = [_shown(score) for score in decision.scores[:_SCORES_SHOWN]]
+        scores = [_shown(score) for score in choice.scores[:_SCORES_SHOWN]]
         self._kept.append(said | {"scores": scores, "at": time.time()})
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import structlog
@@ -21,14 +22,7 @@ from cluster_autoscaler_hook.karpenter.batch import Batch
 from cluster_autoscaler_hook.karpenter.claim_lifecycle import History, WaitHistory, reconcile_claims
 from cluster_autoscaler_hook.karpenter.demand import offers, understood_labels
 from cluster_autoscaler_hook.karpenter.metrics import HookMetrics
-from cluster_autoscaler_hook.karpenter.model import (
-    Claim,
-    ClusterView,
-    Market,
-    Offer,
-    Plan,
-    PlannedNode,
-)
+from cluster_autoscaler_hook.karpenter.model import Claim, ClusterView, Market, Offer, Plan, PlannedNode
 from cluster_autoscaler_hook.karpenter.nodeplan import Phase, Report
 from cluster_autoscaler_hook.karpenter.notices import class_left_out
 from cluster_autoscaler_hook.karpenter.pending_pods import HandOver, classify
@@ -36,8 +30,7 @@ from cluster_autoscaler_hook.karpenter.plan import Solve, make_plan, resume, roo
 from cluster_autoscaler_hook.karpenter.reporter import Reporter
 from cluster_autoscaler_hook.karpenter.settings import Settings
 from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
-from cluster_autoscaler_hook.solver.model import InfeasibleProblem, InvalidProblem
-from cluster_autoscaler_hook.solver.verifier import VerificationError
+from surgekit.decision import Decision
 from surgekit.kube.client import ApiError, KubeUnreachable
 from surgekit.process.modes import Mode
 
@@ -59,6 +52,8 @@ class Source(Protocol):
 
     def overhead(self) -> tuple[int, int, int]: ...
 
+    def ages_s(self, now_s: float) -> Mapping[str, float]: ...
+
 
 @dataclass(frozen=True)
 class _Prices:
@@ -67,6 +62,20 @@ class _Prices:
     catalogue: Catalogue | None = None
     digest: str = ""
     error: str = ""
+
+
+@dataclass(frozen=True)
+class _Observed:
+    """The cluster and the catalogue in one step."""
+
+    view: ClusterView
+    market: Market
+    prices: _Prices
+    placed: Mapping[str, str]  # uid of each pod that has room on our nodes -> claim
+
+    @cached_property
+    def without_room(self) -> frozenset[str]:
+        return frozenset(pod.uid for pod in self.view.waiting if pod.uid not in self.placed)
 
 
 class LeaderSession:
@@ -101,9 +110,10 @@ class LeaderSession:
             view = self._look(prices.catalogue, now)
         market = self._market(prices.catalogue, view)
         placed = unplaced(view.waiting, rooms_of(view, market.known, self.settings.pool))[1]
+        seen = _Observed(view, market, prices, placed)
         if prices.catalogue:
-            sleeps_s.append(self._plan(view, market, prices, placed, now_s, now))
-        self._report(view, market, prices, placed, now)
+            sleeps_s.append(self._plan(seen, now_s, now))
+        self._report(seen, now)
         return min(sleeps_s)
 
     def stop(self) -> None:
@@ -171,6 +181,7 @@ class LeaderSession:
             waiting=self._assumed.with_releases(classified.waiting),
             held=classified.held,
             left_to_karpenter=classified.left_to_karpenter,
+            ages_s=self._source.ages_s(time.monotonic()),
         )
 
     # --- claims and pods that exist ---
@@ -207,67 +218,54 @@ class LeaderSession:
 
     # --- plans ---
 
-    def _plan(
-        self,
-        view: ClusterView,
-        market: Market,
-        prices: _Prices,
-        placed: Mapping[str, str],
-        now_s: float,
-        now: float,
-    ) -> float:
+    def _plan(self, seen: _Observed, now_s: float, now: float) -> float:
         """Plan if it is time to. Return the seconds until the next step."""
-        without_room = frozenset(pod.uid for pod in view.waiting if pod.uid not in placed)
-        inputs = (prices.digest, tuple(sorted(self._unavailable)), len(view.claims))
-        due_s = self._batch.due_in_s(without_room, inputs, now_s)
+        inputs = (seen.prices.digest, tuple(sorted(self._unavailable)), len(seen.view.claims))
+        due_s = self._batch.due_in_s(seen.without_room, inputs, now_s)
         if due_s is None:
             self._unfinished, self._last_plan, self._plan_error = (), Plan(), ""
             return LONGEST_SLEEP_S
         if due_s > 0 and not self._unfinished:
             return due_s
-        plan, self._plan_error = self._decide(view, market)
-        if self._read_prices().digest != prices.digest:
+        decision = self._decide(seen.view, seen.market)
+        self._plan_error = "" if decision.valid else decision.reasons[0]
+        if self._read_prices().digest != seen.prices.digest:
             log.info("catalogue changed during a solve; planning again")
             return 0.0
-        self._batch.planned(without_room, inputs, time.monotonic())
-        self._last_plan = plan
-        self._carry_out(plan, view, without_room, now)
+        self._batch.planned(seen.without_room, inputs, time.monotonic())
+        self._last_plan = decision.action
+        self._carry_out(decision, seen, now)
         return 0.0
 
-    def _decide(self, view: ClusterView, market: Market) -> tuple[Plan, str]:
-        """The plan, or an empty one and the error."""
+    def _decide(self, view: ClusterView, market: Market) -> Decision[Plan]:
         unfinished, self._unfinished = self._unfinished, ()
-        if unfinished and (rest := resume(unfinished, view, market.known, self.settings.pool)).nodes:
-            return rest, ""
-        began_s = time.monotonic()
-        try:
-            return make_plan(view, market, self.settings, self._solve), ""
-        except (InvalidProblem, InfeasibleProblem, VerificationError) as error:
-            # A plan that fails its own check must not rent anything.
-            log.error("no plan", error=str(error))
-            return Plan(), f"solver: {error}"
-        finally:
-            self.metrics.plan_seconds.observe(time.monotonic() - began_s)
+        if unfinished and (rest := resume(unfinished, view, market.known, self.settings.pool)).valid:
+            return rest
+        with self.metrics.plan_seconds.time():
+            return make_plan(view, market, self.settings, self._solve)
 
-    def _carry_out(self, plan: Plan, view: ClusterView, without_room: Collection[str], now: float) -> None:
-        log.info(
+    def _carry_out(self, decision: Decision[Plan], seen: _Observed, now: float) -> None:
+        plan, waiting = decision.action, seen.view.waiting
+        (log.info if decision.valid else log.error)(
             "plan",
             decision=plan.id or "nothing",
+            valid=decision.valid,
+            reason=decision.reasons[0] if decision.reasons else "",
+            inputs_age_s={source: round(age_s, 1) for source, age_s in decision.inputs_age_s.items()},
             mode=str(self.settings.mode),
             nodes=len(plan.nodes),
             cost_per_hour=round(plan.cost_per_hour, 6),
             shortages=len(plan.shortages),
         )
         self.metrics.planned(plan)
-        waiting = view.waiting
         if self.settings.mode is not Mode.ENFORCE or not plan.nodes:
             phase = Phase.SHADOW if plan.nodes else Phase.IDLE
-            self._reporter.planned(plan, phase, waiting)
+            self._reporter.planned(decision, phase, waiting)
             return
         # Written before the claims are created: a replica that takes over then creates the same ones.
         self._actuator.write_plan(
             {"mode": str(self.settings.mode), "observedTime": nodeplan.time_text(now)}
-            | nodeplan.plan_fields(plan, Phase.LAUNCHING, waiting)
+            | nodeplan.plan_fields(decision, Phase.LAUNCHING, waiting)
         )
         created, failures = self._actuator.create_claims(plan)
         self._assumed.created(
@@ -277,28 +275,26 @@ class LeaderSession:
         )
         served = {kind for node in plan.nodes for kind in node.pods}
         for pod in waiting:
-            if pod.uid in without_room and pod.kind.id in served:
+            if pod.uid in seen.without_room and pod.kind.id in served:
                 wait = self._waits[pod.uid]
                 self._waits[pod.uid] = replace(wait, plans=wait.plans + 1)
         if failures:
             self._plan_error = f"claims: {failures[0]}"
-        self._reporter.planned(plan, Phase.LAUNCHED, waiting)
+        self._reporter.planned(decision, Phase.LAUNCHED, waiting)
 
-    def _report(
-        self, view: ClusterView, market: Market, prices: _Prices, placed: Mapping[str, str], now: float
-    ) -> None:
+    def _report(self, seen: _Observed, now: float) -> None:
+        view, catalogue = seen.view, seen.prices.catalogue
         self.metrics.waiting.set(len(view.waiting) + sum(group.pods for group in view.held))
         self.metrics.left.set(sum(group.pods for group in view.left_to_karpenter))
-        catalogue = prices.catalogue
         report = Report(
             view,
-            placed,
+            seen.placed,
             self._last_plan,
-            market.known,
+            seen.market.known,
             understood_labels(catalogue, self.settings) if catalogue else (),
             self._unavailable,
             catalogue.currency if catalogue else "",
-            prices.error,
+            seen.prices.error,
             self._plan_error,
         )
         self._reporter.report(report, now)

@@ -221,6 +221,7 @@ class ClusterView:
     waiting: tuple[WaitingPod, ...] = ()
     held: tuple[PodGroup, ...] = ()  # behind our gate and another one: not planned for yet
     left_to_karpenter: tuple[PodGroup, ...] = ()  # opted in, but not planned for
+    ages_s: Mapping[str, float] = field(default_factory=dict)  # of the watches, by name
 
     def node_of(self, claim: Claim) -> ClusterNode | None:
         if not claim.provider_id:
@@ -288,5 +289,4 @@ class Plan:
     cost_per_hour: float = 0.0
     lower_bound_per_hour: float = 0.0
     shortages: tuple[Shortage, ...] = ()
-    reasons: tuple[str, ...] = ()
     deadline_reached: bool = False

@@ -17,6 +17,7 @@ from cluster_autoscaler_hook.karpenter.model import (
 )
 from cluster_autoscaler_hook.karpenter.pending_pods import group_by_reason
 from cluster_autoscaler_hook.karpenter.settings import Settings
+from surgekit.decision import Decision
 from surgekit.kube.api_path import Resource
 from surgekit.process.modes import Mode
 
@@ -58,8 +59,9 @@ def new_object(settings: Settings) -> Json:
     }
 
 
-def plan_fields(plan: Plan, phase: str, waiting: Iterable[WaitingPod]) -> Json:
+def plan_fields(decision: Decision[Plan], phase: str, waiting: Iterable[WaitingPod]) -> Json:
     """The part of the status that describes the last plan; it stays until the next one."""
+    plan = decision.action
     names = {pod.kind.id: f"{pod.namespace}/{pod.name}" for pod in waiting}
     pods: Counter[str] = Counter()
     for node in plan.nodes:
@@ -93,7 +95,7 @@ def plan_fields(plan: Plan, phase: str, waiting: Iterable[WaitingPod]) -> Json:
         "shortages": [
             {"kind": s.kind, "pods": s.pods, "reason": s.reason} for s in plan.shortages[:_MAX_KINDS]
         ],
-        "reasons": list(plan.reasons[:_MAX_REASONS]),
+        "reasons": list(decision.reasons[:_MAX_REASONS]),
     }
 
 

@@ -27,7 +27,9 @@ from cluster_autoscaler_hook.karpenter.model import (
     WaitingPod,
 )
 from cluster_autoscaler_hook.karpenter.settings import Settings
-from cluster_autoscaler_hook.solver.model import Problem, Solution
+from cluster_autoscaler_hook.solver.model import InfeasibleProblem, InvalidProblem, Problem, Solution
+from cluster_autoscaler_hook.solver.verifier import VerificationError
+from surgekit.decision import Decision
 
 __all__ = ["Solve", "make_plan", "resume", "rooms_of", "unplaced"]
 
@@ -101,21 +103,25 @@ def unplaced(waiting: Collection[WaitingPod], rooms: list[Room]) -> tuple[Counte
     return Counter({kind: len(pods) for kind, pods in left.items() if pods}), placed
 
 
-def make_plan(view: ClusterView, market: Market, settings: Settings, solve: Solve) -> Plan:
-    """The nodes to rent now."""
+def make_plan(view: ClusterView, market: Market, settings: Settings, solve: Solve) -> Decision[Plan]:
+    """The nodes to rent now. Not valid if the solver fails: then nothing may be rented."""
     known = market.known
     counts, _ = unplaced(view.waiting, rooms_of(view, known, settings.pool))
     kinds = {kind.id: kind for kind in counts}
     if not counts:
-        return Plan(reasons=("every waiting pod fits nodes that run or are being prepared",))
+        reasons = ("every waiting pod fits nodes that run or are being prepared",)
+        return Decision(Plan(), reasons, view.ages_s)
     offered = in_zones(market.available or (), settings.zones, counts)
     shortages = unservable(counts, offered)
     unservable_kinds = {shortage.kind for shortage in shortages}
     servable = {kind: count for kind, count in counts.items() if kind.id not in unservable_kinds}
     if not servable:
-        return Plan(kinds=kinds, shortages=tuple(shortages), reasons=("no class can serve the waiting pods",))
-    problem = problem_of(servable, offered)
-    solution = solve(problem)
+        nothing = Plan(kinds=kinds, shortages=tuple(shortages))
+        return Decision(nothing, ("no class can serve the waiting pods",), view.ages_s)
+    try:
+        solution = solve(problem_of(servable, offered))
+    except (InvalidProblem, InfeasibleProblem, VerificationError) as error:
+        return Decision(Plan(), (f"solver: {error}",), view.ages_s, valid=False)
     by_name = {offer.name: offer for offer in offered}
     wanted = [
         PlannedNode("", offer.instance_class, offer.price_per_hour, pods, offer.zone)
@@ -126,24 +132,24 @@ def make_plan(view: ClusterView, market: Market, settings: Settings, solve: Solv
     kept, cut = _within_limits(wanted, view, known, settings)
     plan_id = _id(kept, view)
     nodes = tuple(replace(node, claim=f"{settings.pool}-{plan_id}-{i}") for i, node in enumerate(kept))
-    return Plan(
+    plan = Plan(
         id=plan_id,
         nodes=nodes,
         kinds=kinds,
         cost_per_hour=sum(node.price_per_hour for node in nodes),
         lower_bound_per_hour=solution.lower_bound_per_hour,
         shortages=(*shortages, *cut),
-        reasons=tuple(solution.steps),
         deadline_reached=solution.deadline_reached,
     )
+    return Decision(plan, solution.steps, view.ages_s)
 
 
 def resume(
     unfinished: Collection[PlannedNode], view: ClusterView, known: Mapping[str, Offer], pool: str
-) -> Plan:
+) -> Decision[Plan]:
     """The rest of a plan whose claims were not all created.
 
-    Empty if a missing node is no longer needed; then a new plan is made.
+    Not valid if there is no rest, or if a missing node is no longer needed; then a new plan is made.
     """
     there = {claim.name for claim in view.claims}
     missing = tuple(node for node in unfinished if node.claim not in there)
@@ -154,12 +160,11 @@ def resume(
     for node in missing:
         served.update(node.pods)
     if not missing or not served <= needed or any(node.instance_class not in known for node in missing):
-        return Plan()
+        return Decision(Plan(), ("the plan before the restart no longer holds",), view.ages_s, valid=False)
     plan_id = missing[0].claim.rsplit("-", 2)[1]
     cost = sum(node.price_per_hour for node in missing)
-    return Plan(
-        id=plan_id, nodes=missing, kinds=kinds, cost_per_hour=cost, reasons=("resumed after a restart",)
-    )
+    rest = Plan(id=plan_id, nodes=missing, kinds=kinds, cost_per_hour=cost)
+    return Decision(rest, ("resumed after a restart",), view.ages_s)
 
 
 def _size(kind: Kind) -> tuple[float, str]:

@@ -12,6 +12,7 @@ from cluster_autoscaler_hook.karpenter.model import Plan, WaitingPod
 from cluster_autoscaler_hook.karpenter.nodeplan import Phase, Report
 from cluster_autoscaler_hook.karpenter.notices import Notice, notices
 from cluster_autoscaler_hook.karpenter.settings import Settings
+from surgekit.decision import Decision
 
 __all__ = ["Reporter"]
 
@@ -32,11 +33,11 @@ class Reporter:
         """Continue from the status that the leader before us wrote."""
         self._condition = (status.get("conditions") or [{}])[0]
         if not status:
-            self.planned(Plan(), Phase.IDLE, ())
+            self.planned(Decision(Plan()), Phase.IDLE, ())
 
-    def planned(self, plan: Plan, phase: str, waiting: Iterable[WaitingPod]) -> None:
+    def planned(self, decision: Decision[Plan], phase: str, waiting: Iterable[WaitingPod]) -> None:
         """Write this plan with the next report."""
-        self._plan_fields = nodeplan.plan_fields(plan, phase, waiting)
+        self._plan_fields = nodeplan.plan_fields(decision, phase, waiting)
 
     def report(self, report: Report, now: float) -> None:
         self._post_events(report)

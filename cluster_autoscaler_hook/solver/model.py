@@ -136,4 +136,5 @@ class Solution:
     lower_bound_per_hour: float
     # What each step gained and why the search stopped, for `explain`; no code depends on it.
     steps: tuple[str, ...] = field(default=())
+    # The deadline or a step's share of it ran out, so another run may give another answer.
     deadline_reached: bool = False

@@ -27,7 +27,8 @@ def solve(
 ) -> Solution:
     """The cheapest allocation found until the deadline, and a lower bound of every allocation's cost.
 
-    The same problem gives the same answer unless the deadline was reached; the solution says whether it was.
+    The same problem gives the same answer, unless the deadline or the time of one step ran out. The solution
+    says whether that happened.
     """
     solution = _SOLVERS[variant](problem, Deadline.after(deadline_s))
     verify(problem, solution.allocation)

@@ -17,12 +17,13 @@ from cluster_autoscaler_hook.expander.decision import PlanFailed, choose
 from cluster_autoscaler_hook.expander.model import Offer, Price
 from cluster_autoscaler_hook.expander.plan import Solve, as_problem
 from cluster_autoscaler_hook.expander.prices import Prices
-from cluster_autoscaler_hook.expander.scale_up import Growth, scale_up
+from cluster_autoscaler_hook.expander.scale_up_request import ScaleUpRequest
 from cluster_autoscaler_hook.solver.deadline import Deadline
 from cluster_autoscaler_hook.solver.model import Problem, Solution
 from experiments.expander import baselines
 from experiments.expander.baselines import Policy
 from experiments.expander.mixes import Mix, Shape, mix
+from experiments.expander.scale_up import Growth, scale_up
 
 __all__ = ["OURS", "PLAN", "REPORTING_SEEDS", "TUNING_SEEDS", "run", "simulate"]
 
@@ -41,20 +42,13 @@ REPORTING_SEEDS = range(1000, 1040)
 
 def simulate(mix: Mix, solve: Solve, deadline_s: float) -> dict[str, float]:
     """Cost per hour of what each policy rents for the mix, and of FCMA's plan if `solve` finds one."""
-    prices = {group: Price(per_hour, "catalogue") for group, per_hour in mix.prices.items()}
+    by_group = {group: Price(per_hour, "catalogue") for group, per_hour in mix.prices.items()}
+    prices = Prices(by_group, "USD", 1.0, ())
 
     def play(make: Callable[[random.Random], Policy]) -> float:
         costs = []
         for number in range(_PLAYS):
-            growths = scale_up(
-                mix.templates,
-                mix.kinds,
-                mix.pending,
-                make(random.Random(number)),
-                random.Random(f"{mix.name}-{number}"),
-                mix.room,
-                mix.overhead,
-            )
+            growths = scale_up(mix, make(random.Random(number)), random.Random(f"{mix.name}-{number}"))
             if sum(growth.pods for growth in growths) != sum(mix.pending):
                 raise ValueError(f"mix {mix.name}: pods are left, so costs cannot be compared")
             costs.append(_cost(growths, mix.prices))
@@ -62,7 +56,7 @@ def simulate(mix: Mix, solve: Solve, deadline_s: float) -> dict[str, float]:
 
     return {
         OURS: play(lambda _: _ours(prices, deadline_s)),
-        "price": play(lambda _: baselines.price(prices, _CLUSTER_NODES)),
+        "price": play(lambda _: baselines.price(by_group, _CLUSTER_NODES)),
         "least-waste": play(baselines.least_waste),
         "most-pods": play(baselines.most_pods),
         "random": play(baselines.uniform),
@@ -70,24 +64,24 @@ def simulate(mix: Mix, solve: Solve, deadline_s: float) -> dict[str, float]:
     }
 
 
-def _ours(prices: Mapping[str, Price], deadline_s: float) -> Policy:
-    known = Prices(dict(prices), "USD", 1.0, ())
-
+def _ours(prices: Prices, deadline_s: float) -> Policy:
     def no_plan(_: Problem, __: float) -> Solution:
         raise PlanFailed("it would decide between equals only, and take the rest of the time")
 
     def policy(asked: Offer) -> str:
         # Without the DaemonSets: it must infer them from the counts, as in a real cluster.
-        return choose(asked, known, Overhead(), no_plan, Deadline.after(deadline_s)).groups[0]
+        request = ScaleUpRequest(asked, prices, Overhead(), Deadline.after(deadline_s))
+        return choose(request, no_plan).action.groups[0]
 
     return policy
 
 
-def _plan(mix: Mix, prices: Mapping[str, Price], solve: Solve, deadline_s: float) -> dict[str, float]:
+def _plan(mix: Mix, prices: Prices, solve: Solve, deadline_s: float) -> dict[str, float]:
     """A bound that no expander can reach: classes mixed for the same pods, with unlimited groups."""
     asked = offer(mix.templates, mix.kinds, mix.pending, {}, mix.overhead)
+    problem = as_problem(ScaleUpRequest(asked, prices, mix.overhead, Deadline.after(deadline_s)))
     try:
-        return {PLAN: solve(as_problem(asked, prices, mix.overhead, 1.0), deadline_s).cost_per_hour}
+        return {PLAN: solve(problem, deadline_s).cost_per_hour}
     except PlanFailed:
         return {}
 

@@ -24,7 +24,7 @@ from kwok.binaries import Binaries
 from surgekit.process.settings import describe
 from tests.paths import MANIFESTS, ROOT
 
-__all__ = ["PARTS", "SETTINGS", "kustomize", "write"]
+__all__ = ["CERT_MANAGER", "PARTS", "SETTINGS", "kustomize", "write"]
 
 # Name in the chart's values, directory of manifests/.
 PARTS = {
@@ -41,6 +41,8 @@ PARTS = {
     "loadBalancer": "load-balancer",
     "monitoring": "overlays/monitoring",
 }
+# Instead of the objects that our own keeper of certificates needs.
+CERT_MANAGER = "cert-manager/objects"
 # PROCESS of the ConfigMap surgekit-PROCESS-settings and of the Deployment surgekit-PROCESS.
 SETTINGS: dict[str, type[Any]] = {
     "extender": scheduler_extender.settings.Settings,
@@ -54,8 +56,8 @@ SETTINGS: dict[str, type[Any]] = {
 }
 
 
-def kustomize(part: str, binaries: Binaries) -> str:
-    argv: list[str | Path] = [binaries.path("kubectl"), "kustomize", MANIFESTS / PARTS[part]]
+def kustomize(directory: str | Path, binaries: Binaries) -> str:
+    argv: list[str | Path] = [binaries.path("kubectl"), "kustomize", MANIFESTS / directory]
     return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
 
@@ -63,8 +65,8 @@ def write(chart: Path, binaries: Binaries) -> None:
     shutil.rmtree(chart, ignore_errors=True)
     shutil.copytree(ROOT / "charts" / "surgekit", chart)
     (chart / "files").mkdir()
-    for part in PARTS:
-        (chart / "files" / f"{part}.yaml").write_text(kustomize(part, binaries))
+    for name, directory in (PARTS | {"certManager": CERT_MANAGER}).items():
+        (chart / "files" / f"{name}.yaml").write_text(kustomize(directory, binaries))
     schema = chart / "values.schema.json"
     content = json.loads(schema.read_text())
     content["properties"]["parts"]["properties"] = {part: {"type": "boolean"} for part in PARTS}

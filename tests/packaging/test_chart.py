@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,7 +17,7 @@ from kwok.binaries import HELM, Binaries
 from kwok.errors import BinariesError
 from kwok.lab import Lab
 from tests.packaging.chart import PARTS, SETTINGS, kustomize, write
-from tests.paths import ROOT
+from tests.paths import MANIFESTS, ROOT
 
 Json = dict[str, Any]
 SOURCE = ROOT / "charts" / "surgekit"
@@ -79,7 +80,37 @@ def _by_key(objects: Iterable[Json]) -> dict[tuple[str, str, str], Json]:
 @pytest.mark.parametrize("parts", [*([part] for part in PARTS), list(PARTS)], ids=",".join)
 def test_helm_renders_what_kustomize_does(parts: list[str], chart: Chart, binaries: Binaries) -> None:
     rendered = chart.template(parts, namespace={"create": True})
-    expected = _by_key(obj for part in parts for obj in yaml.safe_load_all(kustomize(part, binaries)))
+    texts = [kustomize(PARTS[part], binaries) for part in parts]
+    _assert_same(rendered, texts)
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("parts", [*([part] for part in PARTS), list(PARTS)], ids=",".join)
+def test_helm_renders_what_kustomize_does_with_cert_manager(
+    parts: list[str], chart: Chart, binaries: Binaries, tmp_path: Path
+) -> None:
+    """The component takes the place of our keeper wherever there is one."""
+    shutil.copytree(MANIFESTS, tmp_path / "manifests")
+    texts = []
+    for part in parts:
+        text = kustomize(PARTS[part], binaries)
+        if "surgekit.dev/keeper: self-signed" in text:
+            own = {"resources": [f"../manifests/{PARTS[part]}"], "components": ["../manifests/cert-manager"]}
+            (tmp_path / part).mkdir()
+            (tmp_path / part / "kustomization.yaml").write_text(yaml.safe_dump(own))
+            text = kustomize(tmp_path / part, binaries)
+        texts.append(text)
+    if parts == ["extender"]:
+        assert _objects(texts) == _objects([kustomize("overlays/cert-manager", binaries)])
+    _assert_same(chart.template(parts, namespace={"create": True}, certificates="certManager"), texts)
+
+
+def _objects(texts: Iterable[str]) -> dict[tuple[str, str, str], Json]:
+    return _by_key(obj for text in texts for obj in yaml.safe_load_all(text))
+
+
+def _assert_same(rendered: list[Json], texts: Iterable[str]) -> None:
+    expected = _objects(texts)
     assert len(rendered) == len(expected), "an object is rendered twice or not at all"
     for obj in rendered:
         if obj["kind"] == "CustomResourceDefinition":
@@ -126,6 +157,7 @@ def test_values_change_image_and_settings(chart: Chart) -> None:
         ("parts.extender=maybe", "parts/extender"),
         ("settings.extender.mod=shadow", "mod"),
         ("image.tag=", "image/tag"),
+        ("certificates=letsEncrypt", "certificates"),
     ],
 )
 def test_wrong_values_are_refused(wrong: str, said: str, chart: Chart) -> None:

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from cluster_autoscaler_hook.solver.best.filling import Filled, even_performance, fill_classes
 from cluster_autoscaler_hook.solver.best.greedy import cover, still_needed
 from cluster_autoscaler_hook.solver.best.knapsack import Knapsack
+from cluster_autoscaler_hook.solver.best.rent_task import RentTask
 from cluster_autoscaler_hook.solver.best.tables import Floats, Ints, Pattern, Tables
-from cluster_autoscaler_hook.solver.deadline import Deadline
 from cluster_autoscaler_hook.solver.linear_program import LinearProgram
 
 __all__ = ["Mix", "best_mix", "best_whole", "dive"]
@@ -25,7 +26,7 @@ __all__ = ["Mix", "best_mix", "best_whole", "dive"]
 # A pattern gets a column only if it is worth this much more than its price.
 PROMISE = 1e-6
 # The first penalty for leaving an app out, relative to its expected cost.
-DEAR = 1.3
+PENALTY = 1.3
 # Gap and node limit of the exact knapsack.
 KNAPSACK_GAP = 1e-3
 KNAPSACK_NODES = 50
@@ -46,16 +47,14 @@ class Mix:
         self.patterns, self.amounts, self.worth, self.cost = patterns, amounts, worth, cost
 
 
-def best_mix(
-    tables: Tables, need: Floats, pool: Iterable[Pattern], guess: Floats, rounds: int, deadline: Deadline,
-    exact: int = 0,
-) -> Mix | None:  # fmt: skip
-    """The cheapest mix; None if the deadline passes before the first optimum. `guess`: the expected worths.
-    When the quick filling finds no more patterns, the knapsack is solved, at most `exact` times."""
-    master = _Master(tables, need, pool, guess)
+def best_mix(task: RentTask, pool: Iterable[Pattern], rounds: int, exact: int = 0) -> Mix | None:
+    """The cheapest mix; None if the deadline passes before the first optimum. When the quick filling finds no
+    more patterns, the knapsack is solved, at most `exact` times."""
+    tables, deadline = task.tables, task.deadline
+    master = _Master(task, pool)
     knapsacks: dict[int, Knapsack] = {}
     mix: Mix | None = None
-    priced = guess
+    priced = task.worth
     for turn in range(rounds + 1):
         following = master.mix(deadline.left_s())
         if following is None:
@@ -68,7 +67,7 @@ def best_mix(
         if master.fill(priced, mix.worth):
             continue
         priced = mix.worth
-        if master.fill(priced, mix.worth) or master.leaves_out_dearer():
+        if master.fill(priced, mix.worth) or master.raise_penalties():
             continue
         before = len(master.patterns)
         for i in master.near_worth(mix.worth)[:exact]:
@@ -93,7 +92,8 @@ class _Master:
     """The program over the patterns created so far. Leaving an app out costs a little more than serving it.
     With a penalty far off, the first duals would be far off too, and lead to useless patterns."""
 
-    def __init__(self, tables: Tables, need: Floats, pool: Iterable[Pattern], guess: Floats) -> None:
+    def __init__(self, task: RentTask, pool: Iterable[Pattern]) -> None:
+        tables, need = task.tables, task.need
         self._tables, self._random = tables, np.random.default_rng(1)
         self.needed = tables.needed(need)
         self.performance = even_performance(tables, need, self.needed)
@@ -102,7 +102,7 @@ class _Master:
         # In shares of the need: HiGHS treats values far below 1 as zero.
         self._need = need
         self._program = LinearProgram([1.0] * len(self._wanted), [math.inf] * len(self._wanted))
-        self._leaving_out = DEAR * guess[self._wanted] * need[self._wanted]
+        self._leaving_out = PENALTY * task.worth[self._wanted] * need[self._wanted]
         self._left_out = np.zeros(0, dtype=bool)
         for row in range(len(self._wanted)):
             self._program.add(float(self._leaving_out[row]), [row], [1.0])
@@ -139,7 +139,7 @@ class _Master:
             self.add(filled.pattern(int(promising)))
         return len(self.patterns) > before
 
-    def leaves_out_dearer(self) -> bool:
+    def raise_penalties(self) -> bool:
         """Raise the penalty of apps that the last mix left out; return whether there were any."""
         self._leaving_out[self._left_out] *= 2
         prices = [self._tables.price[pattern.class_index] for pattern in self.patterns]
@@ -161,30 +161,28 @@ def _worth_of(tables: Tables, pattern: Pattern, worths: Floats, needed: Ints) ->
     return float(sum(worths[a, family] * min(n, needed[a, family]) for a, n in pattern.counts))
 
 
-def dive(
-    tables: Tables, need: Floats, mix: Mix, guess: Floats, rounds: int, deadline: Deadline,
-    dear: float = np.inf,
-) -> list[Pattern] | None:  # fmt: skip
+def dive(task: RentTask, mix: Mix, rounds: int, cost_limit: float = np.inf) -> list[Pattern] | None:
     """Turn a fractional mix into whole nodes: take the patterns that it has whole, nearly whole, or most of,
-    and mix again for the rest; greedily after the deadline. None if the result would cost `dear` or more."""
-    need, chosen = need.copy(), list[Pattern]()
+    and mix again for the rest; greedily after the deadline. None if the result would cost `cost_limit` or
+    more."""
+    tables, chosen = task.tables, list[Pattern]()
     while True:
-        if tables.cost(chosen) + mix.cost > dear:
+        if tables.cost(chosen) + mix.cost > cost_limit:
             return None
-        before = len(chosen)
+        before, need = len(chosen), task.need
         for k in _nearly_whole(mix):
             taken = _as_needed(tables, mix.patterns[k], max(int(mix.amounts[k] + 1e-6), 1), need)
             chosen += taken
             need = still_needed(tables, need - tables.served(taken))
         if not need.any():
             return chosen
-        guess = np.maximum(mix.worth, guess / 2)  # a dual can be 0
+        task = replace(task, need=need, worth=np.maximum(mix.worth, task.worth / 2))  # a dual can be 0
         following = None
         if len(chosen) > before:  # part of a pattern can need more memory than all of it
             kept = _clip(tables, _cheapest_for_their_worth(tables, mix, need), need)
-            following = best_mix(tables, need, kept, guess, rounds, deadline)
+            following = best_mix(task, kept, rounds)
         if following is None:
-            rest = cover(tables, guess, need, np.random.default_rng(1), deadline, dear - tables.cost(chosen))
+            rest = cover(task, np.random.default_rng(1), cost_limit - tables.cost(chosen))
             return None if rest is None else chosen + rest
         mix = following
 

@@ -24,6 +24,7 @@ MIXES: Floats = np.array([1.0, 0.7, 0.5, 0.3, 0.0])
 CLOSER_CLASSES = 16
 CLOSER_MIXES = 16
 NOISE = 0.2
+# With many bundles, an app is not put where it is worth less than this share of its best worth for its room.
 HOPELESS, MANY = 0.7, 200
 # Bundles offered to a row before rows without room are removed.
 STEPS = 8
@@ -58,9 +59,9 @@ def even_performance(tables: Tables, need: Floats, needed: Ints) -> Floats:
 
 
 def fill_classes(
-    tables: Tables, worths: Floats, needed: Ints, random: np.random.Generator, dearest: float = np.inf
+    tables: Tables, worths: Floats, needed: Ints, random: np.random.Generator, max_price: float = np.inf
 ) -> Filled:
-    """Fill an empty node of every class up to price `dearest`; `worths`, `needed` per (app, family)."""
+    """Fill an empty node of every class up to price `max_price`; `worths`, `needed` per (app, family)."""
     limit = np.minimum(needed, tables.per_node)
     empty = np.zeros((len(tables.classes), len(tables.apps)), np.int64)
     best = Filled(tables, limit, np.zeros(len(tables.classes)), empty)
@@ -68,15 +69,15 @@ def fill_classes(
     gain = worths / tables.least_cost
     hopeless = HOPELESS if len(tables.bundles.app) > MANY else 0.0
     welcome = (worths > 0) & (gain >= hopeless * gain.max(axis=1, keepdims=True))
-    offer = _offer(tables, limit, welcome)
-    members = np.flatnonzero(tables.price <= dearest)
+    offer = _offer(tables, worths, limit, welcome)
+    members = np.flatnonzero(tables.price <= max_price)
     if not len(offer.served) or not len(members):
         return best
-    _keep_best(best, *_fill(tables, offer, worths, members, MIXES, None))
+    _keep_best(best, *_fill(offer, members, MIXES, None))
     # Fill the best classes again, in slightly different orders.
     closer = members[np.argsort(-best.worth[members] / tables.price[members], kind="stable")[:CLOSER_CLASSES]]
     mixes = random.random(CLOSER_MIXES)
-    _keep_best(best, *_fill(tables, offer, worths, np.sort(closer), mixes, random))
+    _keep_best(best, *_fill(offer, np.sort(closer), mixes, random))
     return best
 
 
@@ -85,13 +86,15 @@ class _Offer:
     """The bundles that a node may take, larger levels first: how many needed containers each counts for, and
     how often it may be taken. A bundle with surplus counts for fewer than it has, and is taken once."""
 
-    limit: Ints
+    tables: Tables
+    worths: Floats  # of one container per (app, family)
+    limit: Ints  # per (app, family)
     bundles: Bundles
     served: Floats
     times: Floats
 
 
-def _offer(tables: Tables, limit: Ints, welcome: NDArray[np.bool_]) -> _Offer:
+def _offer(tables: Tables, worths: Floats, limit: Ints, welcome: NDArray[np.bool_]) -> _Offer:
     all_of_it = tables.bundles
     wanted = (all_of_it.level <= limit[all_of_it.app, all_of_it.family]) & welcome[
         all_of_it.app, all_of_it.family
@@ -105,7 +108,7 @@ def _offer(tables: Tables, limit: Ints, welcome: NDArray[np.bool_]) -> _Offer:
     ]
     served = bundles.level.astype(float)
     if not surplus:
-        return _Offer(limit, bundles, served, np.full(len(served), np.inf))
+        return _Offer(tables, worths, limit, bundles, served, np.full(len(served), np.inf))
     app, family, level, cores, memory, serves = (np.array(column) for column in zip(*surplus, strict=True))
     order = np.argsort(-np.append(bundles.level, level), kind="stable")
     joined = Bundles(
@@ -113,7 +116,7 @@ def _offer(tables: Tables, limit: Ints, welcome: NDArray[np.bool_]) -> _Offer:
         np.append(bundles.cores, cores), np.append(bundles.memory, memory),
     )  # fmt: skip
     times = np.append(np.full(len(served), np.inf), np.ones(len(serves)))
-    return _Offer(limit, joined[order], np.append(served, serves)[order], times[order])
+    return _Offer(tables, worths, limit, joined[order], np.append(served, serves)[order], times[order])
 
 
 def _keep_best(best: Filled, classes: Ints, counts: Ints, worth: Floats) -> None:
@@ -125,22 +128,20 @@ def _keep_best(best: Filled, classes: Ints, counts: Ints, worth: Floats) -> None
 
 
 def _fill(
-    tables: Tables, offer: _Offer, worths: Floats, members: Ints,
-    mixes: Floats, random: np.random.Generator | None,
-) -> tuple[Ints, Ints, Floats]:  # fmt: skip
+    offer: _Offer, members: Ints, mixes: Floats, random: np.random.Generator | None
+) -> tuple[Ints, Ints, Floats]:
     """Fill every member with every mix: its class, its containers per app, their worth."""
-    orders, classes = _orders(tables, offer, worths, members, mixes, random)
-    counts, worth = _take_in_order(tables, orders, classes, worths, offer)
+    orders, classes = _orders(offer, members, mixes, random)
+    counts, worth = _take_in_order(offer, orders, classes)
     return classes, counts, worth
 
 
 def _orders(
-    tables: Tables, offer: _Offer, worths: Floats, members: Ints,
-    mixes: Floats, random: np.random.Generator | None,
-) -> tuple[Ints, Ints]:  # fmt: skip
+    offer: _Offer, members: Ints, mixes: Floats, random: np.random.Generator | None
+) -> tuple[Ints, Ints]:
     """The order in which each row takes bundles: by worth per resource. Return the orders (rows of bundle
     indices, -1 at the end) and the class of each row."""
-    bundles = offer.bundles
+    tables, bundles = offer.tables, offer.bundles
     rows, classes = [], []
     per_family = [np.flatnonzero(bundles.family == f) for f in range(len(tables.families))]
     width = max(map(len, per_family))
@@ -148,7 +149,7 @@ def _orders(
         own = members[tables.class_family[members] == f]
         if not len(index) or not len(own):
             continue
-        worth = worths[bundles.app[index], f] * offer.served[index]
+        worth = offer.worths[bundles.app[index], f] * offer.served[index]
         if random is not None:
             worth = worth * np.exp(NOISE * random.standard_normal((len(mixes), len(index))))
         ratio = tables.capacity[own, 1] / tables.capacity[own, 0]
@@ -166,10 +167,8 @@ def _orders(
     return np.concatenate(rows), np.concatenate(classes)
 
 
-def _take_in_order(
-    tables: Tables, orders: Ints, members: Ints, worths: Floats, offer: _Offer
-) -> tuple[Ints, Floats]:
-    bundles = offer.bundles
+def _take_in_order(offer: _Offer, orders: Ints, members: Ints) -> tuple[Ints, Floats]:
+    tables, bundles = offer.tables, offer.bundles
     family = tables.class_family[members]
     full = offer.limit.T[family].astype(float)
     left = full.ravel().copy()
@@ -208,7 +207,7 @@ def _take_in_order(
                 break
     served = full - left.reshape(full.shape)
     counts = served if surplus is None else served + surplus.reshape(full.shape)
-    return counts.astype(np.int64), (served * worths.T[family]).sum(axis=1)
+    return counts.astype(np.int64), (served * offer.worths.T[family]).sum(axis=1)
 
 
 def fill_room(

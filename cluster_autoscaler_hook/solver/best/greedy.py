@@ -8,8 +8,8 @@ import numpy as np
 
 from cluster_autoscaler_hook.solver.best.filling import Filled, even_performance, fill_classes
 from cluster_autoscaler_hook.solver.best.packing import pack
+from cluster_autoscaler_hook.solver.best.rent_task import RentTask
 from cluster_autoscaler_hook.solver.best.tables import Floats, Pattern, Tables
-from cluster_autoscaler_hook.solver.deadline import Deadline
 from cluster_autoscaler_hook.solver.model import TOLERANCE
 
 __all__ = ["Rounds", "cover", "still_needed"]
@@ -28,30 +28,30 @@ def still_needed(tables: Tables, need: Floats) -> Floats:
 
 
 def cover(
-    tables: Tables, worth: Floats, need: Floats, random: np.random.Generator, deadline: Deadline,
-    dear: float = np.inf, rounds: Rounds | None = None,
-) -> list[Pattern] | None:  # fmt: skip
-    """Nodes that meet `need`; None if they would cost `dear` or more.
+    task: RentTask, random: np.random.Generator, cost_limit: float = np.inf, rounds: Rounds | None = None
+) -> list[Pattern] | None:
+    """Nodes that meet the need; None if they would cost `cost_limit` or more.
 
     Each round also tries one node that meets all of the rest: filling node after node well leaves a poor last
     one. After the deadline and `rounds`, the rest is packed."""
-    need = still_needed(tables, need)
+    tables = task.tables
+    need = still_needed(tables, task.need)
     patterns: list[Pattern] = []
     cost = 0.0
     ended: list[Pattern] | None = None
     while need.any():
         if rounds is not None and rounds.left > 0:
             rounds.left -= 1
-        elif deadline.reached():
+        elif task.deadline.reached():
             rest = pack(tables, need)
-            return patterns + rest if cost + tables.cost(rest) < dear else ended
+            return patterns + rest if cost + tables.cost(rest) < cost_limit else ended
         needed = tables.needed(need)
-        worths = worth[:, None] * even_performance(tables, need, needed)
-        filled = fill_classes(tables, worths, needed, random, dear - cost)
+        worths = task.worth[:, None] * even_performance(tables, need, needed)
+        filled = fill_classes(tables, worths, needed, random, cost_limit - cost)
         last = _last(tables, filled, need)
-        if last is not None and cost + tables.price[last.class_index] < dear:
+        if last is not None and cost + tables.price[last.class_index] < cost_limit:
             ended = [*patterns, last]
-            dear = cost + float(tables.price[last.class_index])
+            cost_limit = cost + float(tables.price[last.class_index])
         gain = filled.worth / tables.price
         chosen = int(np.argmax(gain))
         if gain[chosen] <= 0:
@@ -62,7 +62,7 @@ def cover(
         times = max(1, min(int(needed[a, family]) // count for a, count in pattern.counts))
         patterns += [pattern] * times
         cost += times * float(tables.price[chosen])
-        if cost > dear:
+        if cost > cost_limit:
             return ended
         for a, count in pattern.counts:
             need[a] -= times * count * tables.performance[a, family]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -73,7 +74,7 @@ def _parts(
             for a, n in part.counts:
                 more[a] = more.get(a, 0) + n
             larger = Pattern(target, tuple(sorted(more.items())))
-            if not tables.holds(target, more) or _breaks_wish(tables, larger):
+            if not tables.holds(target, more) or _breaks_sfmpl(tables, larger):
                 break
             parts[part] += 1
             counts, whole, left = more, larger, left - cores
@@ -82,7 +83,7 @@ def _parts(
     return +parts, whole
 
 
-def _breaks_wish(tables: Tables, pattern: Pattern) -> bool:
+def _breaks_sfmpl(tables: Tables, pattern: Pattern) -> bool:
     family = tables.class_family[pattern.class_index]
     return any(
         tables.apps[a].sfmpl < 1
@@ -94,44 +95,44 @@ def _breaks_wish(tables: Tables, pattern: Pattern) -> bool:
 
 def spread(tables: Tables, patterns: list[Pattern]) -> list[Pattern]:
     """Move containers of apps that break their SFMPL to other nodes of the family with room."""
-    contents = [dict(p.counts) for p in patterns]
-    holders: list[list[int]] = [[] for _ in tables.families]
-    for index, p in enumerate(patterns):
-        holders[int(tables.class_family[p.class_index])].append(index)
+    nodes = [_Node(tables, p.class_index, dict(p.counts)) for p in patterns]
+    alike: list[list[_Node]] = [[] for _ in tables.families]
+    for node in nodes:
+        alike[int(tables.class_family[node.class_index])].append(node)
     served = tables.served(patterns)
     for a, app in enumerate(tables.apps):
         if app.sfmpl >= 1:
             continue
-        most = [
-            max(int(app.sfmpl * served[a] / tables.performance[a, f] + 1e-9), 1) for f in range(len(holders))
-        ]
-        for index in [i for i, content in enumerate(contents) if content.get(a, 0) > 1]:
-            family = int(tables.class_family[patterns[index].class_index])
-            others = holders[family] if contents[index][a] > most[family] else []
-            for other in others:
-                if other == index:
-                    continue
-                if not _move(tables, patterns, contents, a, index, other, most[family]):
+        for node in [node for node in nodes if node.counts.get(a, 0) > 1]:
+            family = int(tables.class_family[node.class_index])
+            most = max(int(app.sfmpl * served[a] / tables.performance[a, family] + 1e-9), 1)
+            for other in alike[family]:
+                if node.counts[a] <= most:
                     break
-    return [
-        Pattern(p.class_index, tuple(sorted(content.items())))
-        for p, content in zip(patterns, contents, strict=True)
-    ]
+                if other is not node:
+                    _move(a, node, other, most)
+    return [Pattern(node.class_index, tuple(sorted(node.counts.items()))) for node in nodes]
 
 
-def _move(
-    tables: Tables, patterns: list[Pattern], contents: list[dict[int, int]],
-    app: int, source: int, target: int, most: int,
-) -> bool:  # fmt: skip
-    """Move containers while the source has too many and the target has room; return whether it still has too
-    many."""
-    while contents[source][app] > most > contents[target].get(app, 0):
-        more = {**contents[target], app: contents[target].get(app, 0) + 1}
-        rest = {**contents[source], app: contents[source][app] - 1}
+@dataclass(slots=True)
+class _Node:
+    """A node whose containers can move."""
+
+    tables: Tables
+    class_index: int
+    counts: dict[int, int]
+
+    def with_one(self, app: int, more: int) -> dict[int, int] | None:
+        """The contents with `more` (1 or -1) containers of an app; None if the node does not hold them."""
+        counts = {**self.counts, app: self.counts.get(app, 0) + more}
+        return counts if self.tables.holds(self.class_index, counts) else None
+
+
+def _move(app: int, source: _Node, target: _Node, most: int) -> None:
+    """Move containers while the source has more than `most` and the target has room."""
+    while source.counts[app] > most > target.counts.get(app, 0):
         # 7 can need more memory than 8, so try both.
-        if not tables.holds(patterns[target].class_index, more):
+        more, rest = target.with_one(app, 1), source.with_one(app, -1)
+        if more is None or rest is None:
             break
-        if not tables.holds(patterns[source].class_index, rest):
-            break
-        contents[source], contents[target] = rest, more
-    return contents[source][app] > most
+        source.counts, target.counts = rest, more

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from cluster_autoscaler_hook.solver.best.columns import best_mix, dive
 from cluster_autoscaler_hook.solver.best.filling import even_performance, fill_room
 from cluster_autoscaler_hook.solver.best.greedy import cover, still_needed
+from cluster_autoscaler_hook.solver.best.rent_task import RentTask
 from cluster_autoscaler_hook.solver.best.tables import Floats, Ints, Pattern, Tables
-from cluster_autoscaler_hook.solver.deadline import Deadline
 
 __all__ = ["improve"]
 
@@ -18,22 +20,22 @@ GREEDY_NODES, COLUMNS_NODES = (2, 9), (5, 11)
 COLUMN_ROUNDS, DIVE_ROUNDS = 10, 3
 
 
-def improve(
-    tables: Tables, patterns: list[Pattern], worth: Floats, bound: float, rounds: int, deadline: Deadline
-) -> list[Pattern]:
+def improve(task: RentTask, patterns: list[Pattern], bound: float, rounds: int) -> list[Pattern]:
     """A solution that costs no more. The same input gives the same solution unless the deadline is
     reached."""
+    tables, worth = task.tables, task.worth
     random = np.random.default_rng(1)
     current = list(patterns)
     gain = _gain(tables, current, worth)
     for _ in range(rounds):
-        if deadline.reached() or tables.cost(current) <= bound * (1 + 1e-9):
+        if task.deadline.reached() or tables.cost(current) <= bound * (1 + 1e-9):
             break
         by_columns = bool(random.random() < 0.5)
         size = int(random.integers(*(COLUMNS_NODES if by_columns else GREEDY_NODES)))
         given_back = _choose(current, gain, random, min(size, len(current)))
         noisy = worth * np.exp(random.choice([0.0, 0.1, 0.3]) * random.standard_normal(len(worth)))
-        following = _rent_again(tables, current, given_back, noisy, random, deadline, by_columns=by_columns)
+        again = replace(task, worth=noisy)
+        following = _rent_again(again, current, given_back, random, by_columns=by_columns)
         if following is not None:
             current = following
             gain = _gain(tables, current, worth)
@@ -68,17 +70,18 @@ def _choose(patterns: list[Pattern], gain: Floats, random: np.random.Generator, 
 
 
 def _rent_again(
-    tables: Tables, patterns: list[Pattern], given_back: set[int], worth: Floats, random: np.random.Generator,
-    deadline: Deadline, *, by_columns: bool,
+    task: RentTask, patterns: list[Pattern], given_back: set[int], random: np.random.Generator,
+    *, by_columns: bool,
 ) -> list[Pattern] | None:  # fmt: skip
     """Rent by columns or greedily. None if nothing cheaper was found; greedily also if nothing as cheap with
     other contents."""
+    tables = task.tables
     kept = [p for index, p in enumerate(patterns) if index not in given_back]
     before = [patterns[index] for index in sorted(given_back)]
     budget = tables.cost(before)
-    need = still_needed(tables, tables.workload - tables.served(kept))
+    need = still_needed(tables, task.need - tables.served(kept))
     needed = tables.needed(need)
-    worths = worth[:, None] * even_performance(tables, need, needed)
+    worths = task.worth[:, None] * even_performance(tables, need, needed)
     smallest = _smallest(tables, needed)
     for index, pattern in enumerate(kept):
         family = tables.class_family[pattern.class_index]
@@ -94,13 +97,14 @@ def _rent_again(
             need = still_needed(tables, need)
             needed = tables.needed(need)
             smallest = _smallest(tables, needed)
+    rest = replace(task, need=need)
     if by_columns and need.any():
-        mix = best_mix(tables, need, before, worth, COLUMN_ROUNDS, deadline)
+        mix = best_mix(rest, before, COLUMN_ROUNDS)
         if mix is None:
             return None
-        cheaper = dive(tables, need, mix, worth, DIVE_ROUNDS, deadline, budget * (1 - 1e-9))
+        cheaper = dive(rest, mix, DIVE_ROUNDS, budget * (1 - 1e-9))
         return None if cheaper is None else kept + cheaper
-    rented = cover(tables, worth, need, random, deadline, budget * (1 + 1e-9))
+    rented = cover(rest, random, budget * (1 + 1e-9))
     if rented is None:
         return None
     dearer = tables.cost(rented) > budget * (1 - 1e-9)

@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from cluster_autoscaler_hook.solver.best.tables import Floats, Ints, Tables
+from cluster_autoscaler_hook.solver.best.tables import Bundles, Floats, Tables
 from cluster_autoscaler_hook.solver.linear_program import LinearProgram
 
 __all__ = ["lower_bound", "worth_and_bound"]
@@ -32,7 +32,8 @@ def worth_and_bound(tables: Tables, seconds: float) -> tuple[Floats, float]:
     app, family = np.nonzero(tables.runs)
     even = 1 / needed[app, family]
     cores, memory = tables.cores[app, family], tables.memory_per_container[app, family]
-    duals = _program(tables, app, family, even, cores, memory, whole=False).solve(seconds).duals
+    singles = Bundles(app, family, np.ones_like(app), cores, memory)
+    duals = _program(tables, singles, even, whole=False).solve(seconds).duals
     # Without duals: the cost of an app's performance on the node that suits it best.
     alone = (tables.least_cost / tables.performance).min(axis=1)
     # A dual can be 0, but a worth may not: nothing would serve the app.
@@ -46,13 +47,12 @@ def lower_bound(tables: Tables, seconds: float, nodes: int | None = None) -> flo
     served more than its workload."""
     b = tables.bundles
     served = np.minimum(b.level * tables.performance[b.app, b.family], 1.0)
-    program = _program(tables, b.app, b.family, served, b.cores, b.memory, whole=nodes is not None)
+    program = _program(tables, b, served, whole=nodes is not None)
     return max(program.solve(seconds, 1e-4, nodes).bound, 0.0)
 
 
-def _program(
-    tables: Tables, app: Ints, family: Ints, served: Floats, cores: Floats, memory: Floats, *, whole: bool
-) -> LinearProgram:
+def _program(tables: Tables, b: Bundles, served: Floats, *, whole: bool) -> LinearProgram:
+    """`served`: the performance of each bundle."""
     apps, families = len(tables.apps), len(tables.families)
     program = LinearProgram(
         [*tables.workload, *[-math.inf] * (2 * families)],
@@ -61,6 +61,6 @@ def _program(
     for i, f in enumerate(tables.class_family):
         row, room = apps + 2 * int(f), tables.room[i]
         program.add(float(tables.price[i]), [row, row + 1], [-room[0], -room[1]], integer=whole)
-    for a, f, *coefficients in zip(app, family, served, cores, memory, strict=True):
+    for a, f, *coefficients in zip(b.app, b.family, served, b.cores, b.memory, strict=True):
         program.add(0.0, [a, apps + 2 * f, apps + 2 * f + 1], coefficients, integer=whole)
     return program

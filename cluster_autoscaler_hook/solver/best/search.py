@@ -1,12 +1,15 @@
 """Solves FCMA's problem with node patterns: a greedy start, column generation, local search.
 
 A step replaces the best allocation only by a cheaper one. Each step has its own limit of work, so that the
-same problem gives the same answer. The deadline is checked between pieces of work.
+same problem gives the same answer. It also has a limit of time, which it reaches only on a slow machine or
+with a large problem; then the answer depends on the clock, and the solution says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,7 +20,8 @@ from cluster_autoscaler_hook.solver.best.joining import join, spread
 from cluster_autoscaler_hook.solver.best.neighbourhood import improve
 from cluster_autoscaler_hook.solver.best.packing import pack
 from cluster_autoscaler_hook.solver.best.relaxation import lower_bound, worth_and_bound
-from cluster_autoscaler_hook.solver.best.tables import Floats, Pattern, Tables
+from cluster_autoscaler_hook.solver.best.rent_task import RentTask
+from cluster_autoscaler_hook.solver.best.tables import Pattern, Tables
 from cluster_autoscaler_hook.solver.deadline import Deadline
 from cluster_autoscaler_hook.solver.model import Allocation, Problem, Solution
 from cluster_autoscaler_hook.solver.paper import paper
@@ -50,58 +54,59 @@ def solve(problem: Problem, deadline: Deadline) -> Solution:
     if not tables.apps:
         return Solution(Allocation(()), 0.0, 0.0, ("No app has a workload: nothing to rent.",))
     worth, bound = worth_and_bound(tables, max(deadline.left_s(), RELAXATION_S))
-    search = _Search(tables, deadline, bound)
+    search, task = _Search(tables, deadline, bound), RentTask(tables, tables.workload, worth, deadline)
     random = np.random.default_rng(1)
-    _first_answer(search, tables, worth, deadline, np.random.default_rng(2))
-    if search.goes_on():
-        seconds = deadline.part(BOUND_SHARE).left_s()
-        search.bound = max(search.bound, lower_bound(tables, seconds, BOUND_NODES))
-    if search.goes_on():
+    _first_answer(search, task, np.random.default_rng(2))
+    if search.should_continue():
+        with search.part(BOUND_SHARE) as part:
+            search.bound = max(search.bound, lower_bound(tables, part.left_s(), BOUND_NODES))
+    if search.should_continue():
         # Every class filled as far as possible: problems of one or two apps consist of these.
         needed = tables.needed(tables.workload)
         filled = fill_classes(tables, worth[:, None] * tables.performance, needed, random)
         search.seen([filled.pattern(int(i)) for i in np.flatnonzero(filled.worth)])
-        columns = deadline.part(COLUMNS_SHARE)
         rounds, knapsacks = COLUMN_ROUNDS if len(tables.apps) > FEW_APPS else EXACT_ROUNDS
-        mix = best_mix(tables, tables.workload, search.pool(), worth, rounds, columns, knapsacks)
-        if mix is not None and search.goes_on():
-            diving = deadline.part(DIVE_SHARE)
-            search.found("columns", dive(tables, tables.workload, mix, worth, DIVE_ROUNDS, diving))
+        with search.part(COLUMNS_SHARE) as part:
+            mix = best_mix(replace(task, deadline=part), search.pool(), rounds, knapsacks)
+        if mix is not None and search.should_continue():
+            with search.part(DIVE_SHARE) as part:
+                search.found("columns", dive(replace(task, deadline=part), mix, DIVE_ROUNDS))
             search.seen(mix.patterns)
-    if search.goes_on():
+    if search.should_continue():
         search.found("joined", join(tables, search.best))
-    if search.goes_on() and len(tables.apps) <= FEW_APPS:
-        seconds = deadline.part(WHOLE_SHARE).left_s()
-        search.found("whole patterns", best_whole(tables, search.pool(), search.best, seconds, WHOLE_NODES))
-    if search.goes_on():
+    if search.should_continue() and len(tables.apps) <= FEW_APPS:
+        with search.part(WHOLE_SHARE) as part:
+            whole = best_whole(tables, search.pool(), search.best, part.left_s(), WHOLE_NODES)
+        search.found("whole patterns", whole)
+    if search.should_continue():
         rounds = min(SEARCH_ROUNDS, SEARCH_ROUNDS_PER_NODE * len(search.best))
-        improved = improve(tables, search.best, worth, search.bound, rounds, deadline)
-        search.found("local search", improved)
+        search.found("local search", improve(task, search.best, search.bound, rounds))
     patterns = spread(tables, join(tables, search.best))
     cost = tables.cost(patterns)
+    time_ran_out = search.time_ran_out or deadline.reached()
     return Solution(
-        tables.allocation(patterns), cost, min(search.bound, cost), tuple(search.steps), deadline.reached()
+        tables.allocation(patterns), cost, min(search.bound, cost), tuple(search.steps), time_ran_out
     )
 
 
-def _first_answer(
-    search: _Search, tables: Tables, worth: Floats, deadline: Deadline, random: np.random.Generator
-) -> None:
+def _first_answer(search: _Search, task: RentTask, random: np.random.Generator) -> None:
     """The cheapest of several: packed, greedy, greedy with slightly different worths, and the paper's if
     there are few nodes. A fixed amount of work is done even after the deadline."""
+    tables, worth = task.tables, task.worth
     rows = len(tables.classes) * len(MIXES) + CLOSER_CLASSES * CLOSER_MIXES
     per_family = len(tables.bundles.app) // len(tables.families)
     rounds = Rounds(max(FIRST_WORK // (rows * per_family + ROUND_WORK), 1))
     search.found("packed", pack(tables, tables.workload))
-    search.found("greedy", cover(tables, worth, tables.workload, random, deadline, rounds=rounds))
+    search.found("greedy", cover(task, random, rounds=rounds))
     for start in range(STARTS):
         if not rounds.left or search.at_bound():
             break
         noisy = worth * np.exp(NOISES[start % len(NOISES)] * random.standard_normal(len(worth)))
-        dear = search.cost * (1 - 1e-9)
-        search.found("greedy again", cover(tables, noisy, tables.workload, random, deadline, dear, rounds))
+        cost_limit = search.cost * (1 - 1e-9)
+        search.found("greedy again", cover(replace(task, worth=noisy), random, cost_limit, rounds))
     if len(search.best) <= FEW_NODES and len(tables.apps) <= FEW_APPS and not search.at_bound():
         phases = paper.solve(tables.problem, Deadline.after(PHASES_S))
+        search.time_ran_out |= phases.deadline_reached
         search.found("the paper's phases", tables.patterns(phases.allocation.nodes))
         search.bound = max(search.bound, phases.lower_bound_per_hour)
 
@@ -114,6 +119,7 @@ class _Search:
         self.best: list[Pattern] = []
         self.cost = np.inf
         self.steps: list[str] = []
+        self.time_ran_out = False  # whether a step reached its limit of time
         self._pool: dict[Pattern, None] = {}
 
     def seen(self, patterns: Iterable[Pattern]) -> None:
@@ -131,9 +137,16 @@ class _Search:
     def at_bound(self) -> bool:
         return self.cost <= self.bound * (1 + 1e-9)
 
-    def goes_on(self) -> bool:
+    def should_continue(self) -> bool:
         """Whether there is time left, and anything to gain."""
         return not self._deadline.reached() and not self.at_bound()
+
+    @contextmanager
+    def part(self, share: float) -> Iterator[Deadline]:
+        """The deadline of one step: after this share of the time left."""
+        part = self._deadline.part(share)
+        yield part
+        self.time_ran_out |= part.reached()
 
     def pool(self) -> list[Pattern]:
         return list(self._pool)

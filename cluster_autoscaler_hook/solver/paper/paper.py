@@ -39,7 +39,7 @@ def solve(problem: Problem, deadline: Deadline) -> Solution:
         cost,
         min(bound, cost),
         tuple(steps),
-        partial.deadline_reached,
+        partial.deadline_reached or deadline.reached(),
     )
 
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from cluster_autoscaler_hook.expander.caller_model import Overhead, estimate, offer
 from cluster_autoscaler_hook.expander.lookahead import infer_overhead
 from cluster_autoscaler_hook.expander.model import Demand, Kind, Template
+from cluster_autoscaler_hook.expander.scale_up_request import ScaleUpRequest
 from cluster_autoscaler_hook.solver.deadline import Deadline
-from tests.cluster_autoscaler_hook.expander.builders import GIB, RECORDED, decoded, kind, template
+from tests.cluster_autoscaler_hook.expander.builders import GIB, RECORDED, decoded, kind, prices, template
 
 # The recorded cluster's: see recorded/ORIGIN.md.
 DAEMONSETS = Overhead(cpu_millis=100)
@@ -31,7 +32,7 @@ def test_every_recorded_count_is_reproduced(file: Path) -> None:
 def test_the_daemonsets_are_seen_in_the_counts() -> None:
     """The templates do not show them; without them the second request's counts would be others."""
     recorded = decoded(RECORDED[1].read_bytes())
-    found = infer_overhead(recorded, Overhead(), Deadline.after(10))
+    found = infer_overhead(ScaleUpRequest(recorded, prices(), Overhead(), Deadline.after(10)))
     assert 0 < found.cpu_millis <= 100
     for option in recorded.options:
         node = found.off(recorded.templates[option.group])

@@ -56,6 +56,7 @@ def test_one_group_of_a_real_request(fields: object) -> None:
     (kept,) = expander.explain()
     assert kept["decision"] == ["c6g.4xlarge"]
     assert kept["scores"][0]["now"] == pytest.approx(1.752)
+    assert (kept["valid"], kept["inputs_age_s"]) == (True, {})
     assert metric(expander, "best_options_seconds_count") == 1
     assert metric(expander, "scale_up_cost_per_hour") == pytest.approx(1.752)
 
@@ -130,7 +131,7 @@ def test_a_bug_of_ours_costs_the_better_choice_only(monkeypatch: pytest.MonkeyPa
     def broken(*_: object) -> None:
         raise KeyError("bug")
 
-    monkeypatch.setattr(module, "first_choice", broken)
+    monkeypatch.setattr(module, "decide_without_plan", broken)
     expander = Expander(LABELLED, no_plan)
     assert chosen(expander.best_options(WEB)) == ["c6g.4xlarge"]
     assert "bug" in expander.explain()[0]["fallback"]
@@ -241,6 +242,25 @@ class TestLastGoodCatalogue:
         file.unlink()
         assert watched.current().entries
         assert "c.yaml" in (watched.error or "")
+
+    def test_the_catalogue_in_use_ages_while_the_file_is_faulty(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        now_s = 100.0
+        monkeypatch.setattr(time, "monotonic", lambda: now_s)
+        file = catalogue(tmp_path / "c.yaml", "0.4")
+        watched = LastGoodCatalogue(file, live=True)
+        now_s = 130.0
+        watched.current()
+        assert watched.age_s() == 0
+        good = file.read_text()
+        file.write_text("faulty")
+        now_s = 145.0
+        watched.current()
+        assert watched.age_s() == 15
+        file.write_text(good)
+        watched.current()
+        assert watched.age_s() == 0
 
     def test_sample_prices_are_not_for_enforce(self, tmp_path: Path) -> None:
         """It does not start with them; coming later they are not taken. Shadow shows what they lead to."""

@@ -1,4 +1,4 @@
-"""One lab with the real Karpenter for all tests of a module."""
+"""One fake API server for each unit test; one lab with the real Karpenter for all lab tests of a module."""
 
 from __future__ import annotations
 
@@ -16,8 +16,15 @@ from kwok.lab import Lab
 from kwok.pods import delete_pods, wait_for_account
 from surgekit.kube.client import ApiError
 from tests.cluster_autoscaler_hook.karpenter.lab_with_hook import CLAIMS, TABLE, claims, start_karpenter
+from tests.cluster_autoscaler_hook.karpenter.leader import NODE_CLAIM
+from tests.fake_api_server.server import FakeApiServer
 
 QUICK = {"empty_after_s": 1.0, "launch_timeout_s": 2.0}
+
+
+@pytest.fixture
+def kube() -> FakeApiServer:
+    return FakeApiServer(kinds=(NODE_CLAIM,))
 
 
 @pytest.fixture(scope="module")

@@ -29,5 +29,6 @@ def test_the_same_question_is_not_answered_twice_at_once() -> None:
     batch.due_in_s(frozenset("a"), "w", 0.0)
     batch.planned(frozenset("a"), "w", 1.0)
     assert batch.due_in_s(frozenset("a"), "w", 1.1) == 9.9
+    assert batch.due_in_s(frozenset("a"), "w", 30.0) == 0.0
     assert batch.due_in_s(frozenset("a"), "prices changed", 1.2) == 0.0
     assert batch.due_in_s(frozenset("ab"), "w", 2.0) == 1.0

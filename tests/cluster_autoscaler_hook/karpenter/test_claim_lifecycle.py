@@ -152,3 +152,14 @@ def test_a_pod_that_has_a_node_on_its_way_waits_for_it() -> None:
     seen = view(replace(claim("a", {KIND.id: 1}), launched=False, provider_id=""), pods=1)
     old = {pod.uid: WaitHistory(0.0, plans=9) for pod in seen.waiting}
     assert reconcile_claims(seen, MARKET, SETTINGS, History(waits=old), NOW).hand_overs == ()
+
+
+def test_it_looks_again_when_the_first_claim_is_due() -> None:
+    both = view(claim("a"), claim("b"), a=node("a"), b=node("b"))
+    assert look(both, empty={"a": NOW - 10, "b": NOW - 25}).requeue_after_s == pytest.approx(5.0)
+    # Not at once: the clock of the next look may show a little less.
+    assert look(both, empty={"a": NOW - 10, "b": NOW - 29.99}).requeue_after_s == pytest.approx(0.05)
+    failing = replace(claim("c", {KIND.id: 1}), launched=False, provider_id="", failure="LaunchFailed")
+    assert look(view(failing, pods=1)).requeue_after_s == pytest.approx(50.0)
+    assert look(view(claim("a"), a=node("a", workload_pods=1))).requeue_after_s is None
+    assert [r.claim for r in look(both, empty={"a": NOW - 10, "b": NOW - 30}).removals] == ["b"]

@@ -17,6 +17,7 @@ from cluster_autoscaler_hook.karpenter.nodeplan import (
 )
 from cluster_autoscaler_hook.karpenter.plan import make_plan
 from cluster_autoscaler_hook.karpenter.settings import Settings
+from surgekit.decision import Decision
 from surgekit.process.modes import Mode
 from tests.cluster_autoscaler_hook.karpenter.builders import GIB, KNOWN, MARKET, solve, waiting
 
@@ -26,7 +27,8 @@ LEFT, HELD = (
     PodGroup("another gate", 1, "shop/kueue-0"),
 )
 VIEW = ClusterView(waiting=waiting(KIND, 5) + waiting(HUGE, 2), left_to_karpenter=(LEFT,), held=(HELD,))
-PLAN = make_plan(VIEW, MARKET, Settings(zones=("a",)), solve)
+DECISION = make_plan(VIEW, MARKET, Settings(zones=("a",)), solve)
+PLAN = DECISION.action
 # Only what the file says counts here; enforce wants a node class and a catalogue.
 ENFORCE = replace(Settings(), zones=("a",))
 object.__setattr__(ENFORCE, "mode", Mode.ENFORCE)
@@ -46,9 +48,9 @@ def live(
 
 def test_a_plan_being_carried_out_is_read_back_whole() -> None:
     assert PLAN.nodes
-    assert unfinished_nodes({"status": plan_fields(PLAN, Phase.LAUNCHING, ())}) == PLAN.nodes
+    assert unfinished_nodes({"status": plan_fields(DECISION, Phase.LAUNCHING, ())}) == PLAN.nodes
     for phase in (Phase.LAUNCHED, Phase.SHADOW, Phase.IDLE):
-        assert unfinished_nodes({"status": plan_fields(PLAN, phase, ())}) == ()
+        assert unfinished_nodes({"status": plan_fields(DECISION, phase, ())}) == ()
     assert unfinished_nodes({}) == ()
     assert unfinished_nodes({"status": {"phase": Phase.LAUNCHING, "nodes": [{"claim": "x"}]}}) == ()
 
@@ -94,5 +96,5 @@ def test_what_tenants_make_up_does_not_make_the_object_too_large() -> None:
     kinds = [Kind(100 + i, GIB) for i in range(3000)]
     pods = tuple(pod for kind in kinds for pod in waiting(kind, 1))
     plan = replace(PLAN, kinds={kind.id: kind for kind in kinds})
-    fields = plan_fields(plan, Phase.LAUNCHED, pods)
+    fields = plan_fields(Decision(plan), Phase.LAUNCHED, pods)
     assert len(json.dumps(fields)) < 100_000

@@ -21,6 +21,8 @@ from cluster_autoscaler_hook.karpenter.model import (
 )
 from cluster_autoscaler_hook.karpenter.plan import make_plan, resume, rooms_of, unplaced
 from cluster_autoscaler_hook.karpenter.settings import Settings
+from cluster_autoscaler_hook.solver.model import Problem, Solution
+from cluster_autoscaler_hook.solver.verifier import VerificationError
 from tests.cluster_autoscaler_hook.karpenter.builders import (
     GIB,
     KNOWN,
@@ -62,29 +64,29 @@ def test_a_restart_in_the_middle_makes_the_rest_and_nothing_twice(
     small: int, big: int, data: st.DataObject
 ) -> None:
     view = ClusterView(waiting=waiting(KIND, small) + waiting(BIG, big))
-    plan = make_plan(view, MARKET, SETTINGS, solve)
+    plan = make_plan(view, MARKET, SETTINGS, solve).action
     assert total(plan.nodes)[KIND.id] >= small
     made = data.draw(st.integers(0, len(plan.nodes)))
     after = replace(view, claims=claims_of(plan, made))
-    rest = resume(plan.nodes, after, KNOWN, "fcma")
+    rest = resume(plan.nodes, after, KNOWN, "fcma").action
     assert {n.claim for n in rest.nodes} == {n.claim for n in plan.nodes[made:]}
     # All there: nothing is left to plan for.
     done = replace(view, claims=claims_of(plan))
-    assert make_plan(done, MARKET, SETTINGS, solve).nodes == ()
+    assert make_plan(done, MARKET, SETTINGS, solve).action.nodes == ()
 
 
 def test_without_the_note_a_restart_still_serves_everybody_once() -> None:
     view = ClusterView(waiting=waiting(KIND, 9))
-    plan = make_plan(view, MARKET, SETTINGS, solve)
+    plan = make_plan(view, MARKET, SETTINGS, solve).action
     after = replace(view, claims=claims_of(plan, 1))
-    again = make_plan(after, MARKET, SETTINGS, solve)
+    again = make_plan(after, MARKET, SETTINGS, solve).action
     assert total(plan.nodes[:1]) + total(again.nodes) == total(plan.nodes)
 
 
 def test_a_plan_whose_pods_are_gone_is_not_resumed() -> None:
     view = ClusterView(waiting=waiting(KIND, 9))
-    plan = make_plan(view, MARKET, SETTINGS, solve)
-    assert resume(plan.nodes, ClusterView(waiting=waiting(KIND, 1)), KNOWN, "fcma").nodes == ()
+    plan = make_plan(view, MARKET, SETTINGS, solve).action
+    assert resume(plan.nodes, ClusterView(waiting=waiting(KIND, 1)), KNOWN, "fcma").action.nodes == ()
 
 
 def test_the_same_plan_has_the_same_names() -> None:
@@ -95,11 +97,11 @@ def test_the_same_plan_has_the_same_names() -> None:
 def test_what_fits_running_nodes_is_not_rented_for() -> None:
     claim = Claim("a", "medium", {}, 0.0, provider_id="p", launched=True)
     view = ClusterView(waiting=waiting(KIND, 4), claims=(claim,), nodes={"node-a": node_for(claim)})
-    assert make_plan(view, MARKET, SETTINGS, solve).nodes == ()
+    assert make_plan(view, MARKET, SETTINGS, solve).action.nodes == ()
     busy = replace(view, nodes={"node-a": node_for(claim, used_cpu_millicores=2300)})
-    assert total(make_plan(busy, MARKET, SETTINGS, solve).nodes)[KIND.id] >= 3
+    assert total(make_plan(busy, MARKET, SETTINGS, solve).action.nodes)[KIND.id] >= 3
     going = replace(view, nodes={"node-a": node_for(claim, deleting=True)})
-    assert total(make_plan(going, MARKET, SETTINGS, solve).nodes)[KIND.id] >= 4
+    assert total(make_plan(going, MARKET, SETTINGS, solve).action.nodes)[KIND.id] >= 4
 
 
 def test_pods_that_stay_apart_do_not_share_a_room() -> None:
@@ -121,7 +123,7 @@ def test_pods_that_name_a_zone_get_claims_in_it() -> None:
     in_b = Kind(900, GIB, ((Requirement(ZONE, "In", ("b",)),),))
     not_b = Kind(900, GIB, ((Requirement(ZONE, "NotIn", ("b",)),),))
     view = ClusterView(waiting=waiting(in_b, 3) + waiting(not_b, 3) + waiting(KIND, 3))
-    plan = make_plan(view, MARKET, settings, solve)
+    plan = make_plan(view, MARKET, settings, solve).action
     for node in plan.nodes:
         assert node.zone in ("a", "b")
         assert node.zone == "b" or in_b.id not in node.pods
@@ -130,13 +132,13 @@ def test_pods_that_name_a_zone_get_claims_in_it() -> None:
     assert all(served[kind.id] >= 3 for kind in (in_b, not_b, KIND))
     # What is on its way is in the zone that the claim names.
     done = replace(view, claims=claims_of(plan))
-    assert make_plan(done, MARKET, settings, solve).nodes == ()
+    assert make_plan(done, MARKET, settings, solve).action.nodes == ()
 
 
 def test_without_a_wish_for_a_zone_the_provider_chooses() -> None:
     settings = replace(SETTINGS, zones=("a", "b"))
     view = ClusterView(waiting=waiting(KIND, 3))
-    plan = make_plan(view, MARKET, settings, solve)
+    plan = make_plan(view, MARKET, settings, solve).action
     assert {node.zone for node in plan.nodes} == {""}
     body = claim_object(plan.nodes[0], plan.kinds, plan.id, settings)
     assert {"key": ZONE, "operator": "In", "values": ["a", "b"]} in body["spec"]["requirements"]
@@ -150,10 +152,10 @@ def test_pods_that_name_no_architecture_get_none_that_the_cluster_lacks() -> Non
     cheap = offer("arm", 4, 8, 0.01, arch="arm64")
     plain = replace(KIND, architectures=frozenset({"amd64"}))
     asks = replace(plain, terms=((Requirement(ARCHITECTURE, "In", ("arm64",)),),))
-    plan = make_plan(ClusterView(waiting=waiting(plain, 3)), market(*OFFERS, cheap), SETTINGS, solve)
+    plan = make_plan(ClusterView(waiting=waiting(plain, 3)), market(*OFFERS, cheap), SETTINGS, solve).action
     assert plan.nodes
     assert "arm" not in {node.instance_class for node in plan.nodes}
-    asked = make_plan(ClusterView(waiting=waiting(asks, 3)), market(*OFFERS, cheap), SETTINGS, solve)
+    asked = make_plan(ClusterView(waiting=waiting(asks, 3)), market(*OFFERS, cheap), SETTINGS, solve).action
     assert {node.instance_class for node in asked.nodes} == {"arm"}
     # Nor room on a node of ours that is there for others.
     arm = Claim("a", "arm", {}, 0.0)
@@ -168,7 +170,7 @@ def test_limits_hold_and_what_is_cut_is_said(
     settings = Settings(max_nodes=max_nodes, max_cost_per_hour=max_cost, max_cpu=float(max_cpu))
     old = Claim("old", "small", {}, 0.0, launched=True)
     view = ClusterView(waiting=waiting(BIG, pods), claims=(old,))
-    plan = make_plan(view, MARKET, settings, solve)
+    plan = make_plan(view, MARKET, settings, solve).action
     if plan.nodes:
         assert 1 + len(plan.nodes) <= max_nodes
         assert 0.1 + plan.cost_per_hour <= max_cost + 1e-6
@@ -180,22 +182,22 @@ def test_limits_hold_and_what_is_cut_is_said(
 
 def test_a_class_that_cannot_be_had_is_done_without() -> None:
     view = ClusterView(waiting=waiting(KIND, 8))
-    plan = make_plan(view, MARKET, SETTINGS, solve)
+    plan = make_plan(view, MARKET, SETTINGS, solve).action
     used = {node.instance_class for node in plan.nodes}
-    again = make_plan(view, market(*OFFERS, left_out=[*used]), SETTINGS, solve)
+    again = make_plan(view, market(*OFFERS, left_out=[*used]), SETTINGS, solve).action
     assert again.nodes
     assert not used & {node.instance_class for node in again.nodes}
-    nothing = make_plan(view, market(*OFFERS, left_out=[*KNOWN]), SETTINGS, solve)
+    nothing = make_plan(view, market(*OFFERS, left_out=[*KNOWN]), SETTINGS, solve).action
     assert not nothing.nodes
     assert nothing.shortages[0].pods == 8
 
 
 def test_a_claim_whose_class_the_catalogue_lost_is_not_rented_for_twice() -> None:
     view = ClusterView(waiting=waiting(KIND, 8))
-    plan = make_plan(view, MARKET, SETTINGS, solve)
+    plan = make_plan(view, MARKET, SETTINGS, solve).action
     used = {node.instance_class for node in plan.nodes}
     rest = market(*(offer for offer in OFFERS if offer.name not in used))
-    assert make_plan(replace(view, claims=claims_of(plan)), rest, SETTINGS, solve).nodes == ()
+    assert make_plan(replace(view, claims=claims_of(plan)), rest, SETTINGS, solve).action.nodes == ()
 
 
 def test_a_pod_stays_with_the_node_it_is_nominated_for() -> None:
@@ -207,3 +209,23 @@ def test_a_pod_stays_with_the_node_it_is_nominated_for() -> None:
     for order in (pods, tuple(reversed(pods))):
         _, placed = unplaced(order, rooms_of(view, KNOWN, "fcma"))
         assert set(placed) == {pod.uid for pod in pods[2:]}
+
+
+def test_a_solver_that_fails_is_no_basis_for_renting() -> None:
+    def fail(_: Problem) -> Solution:
+        raise VerificationError("node 0: too full")
+
+    view = ClusterView(waiting=waiting(KIND, 2), ages_s={"pods": 1.5})
+    decision = make_plan(view, MARKET, SETTINGS, fail)
+    assert (decision.valid, decision.action) == (False, Plan())
+    assert decision.reasons == ("solver: node 0: too full",)
+    assert decision.inputs_age_s == {"pods": 1.5}
+
+
+def test_pods_without_any_class_are_a_shortage_and_the_decision_is_valid() -> None:
+    view = ClusterView(waiting=waiting(Kind(99000, GIB), 2), ages_s={"pods": 1.5})
+    decision = make_plan(view, MARKET, SETTINGS, solve)
+    assert decision.valid
+    assert [(s.pods, decision.inputs_age_s) for s in decision.action.shortages] == [(2, {"pods": 1.5})]
+    nothing = make_plan(ClusterView(ages_s={"pods": 1.5}), MARKET, SETTINGS, solve)
+    assert (nothing.valid, nothing.action, nothing.inputs_age_s) == (True, Plan(), {"pods": 1.5})

@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster_autoscaler_hook.solver import problem_file, secondary
+from cluster_autoscaler_hook.solver.best import search
 from cluster_autoscaler_hook.solver.best.filling import fill_classes
 from cluster_autoscaler_hook.solver.best.greedy import cover
 from cluster_autoscaler_hook.solver.best.joining import join, spread
 from cluster_autoscaler_hook.solver.best.knapsack import Knapsack
 from cluster_autoscaler_hook.solver.best.relaxation import lower_bound
+from cluster_autoscaler_hook.solver.best.rent_task import RentTask
 from cluster_autoscaler_hook.solver.best.tables import Pattern, Tables
 from cluster_autoscaler_hook.solver.deadline import Deadline
 from cluster_autoscaler_hook.solver.model import App, Container, InstanceClass, Problem
@@ -73,6 +75,16 @@ def test_a_deadline_that_binds_still_gives_an_answer(deadline_s: float) -> None:
     assert time.thread_time() - started_s < deadline_s + 5.0
     assert solution.deadline_reached
     assert violations(problem, solution.allocation) == []
+
+
+def test_a_step_that_ran_out_of_time_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The deadline is far off, but the paper's phases had no time: another run could give another answer."""
+    problem = problem_file.load(EXAMPLES / "web_shop.json")
+    monkeypatch.setattr(search, "PHASES_S", 0.0)
+    assert solve(problem, 60.0).deadline_reached
+    monkeypatch.setattr(search, "PHASES_S", 60.0)
+    monkeypatch.setattr(search, "COLUMNS_SHARE", 0.0)
+    assert solve(problem, 60.0).deadline_reached
 
 
 def test_no_workload_rents_nothing() -> None:
@@ -136,7 +148,7 @@ def test_the_exact_knapsack_is_never_worse_than_the_quick_filling(problem: Probl
 @given(problem=problems)
 def test_joining_and_spreading_cost_nothing_and_lose_nothing(problem: Problem) -> None:
     tables, worth = started(problem)
-    patterns = cover(tables, worth, tables.workload, np.random.default_rng(1), Deadline.after(60.0))
+    patterns = cover(RentTask(tables, tables.workload, worth, Deadline.after(60.0)), np.random.default_rng(1))
     assert patterns is not None
     joined = join(tables, patterns)
     moved = spread(tables, joined)

@@ -70,6 +70,7 @@ def test_an_app_that_means_nothing(change: dict[str, Any], message: str) -> None
         ({"levels": ()}, "they must start with 1"),
         ({"levels": (1, 4, 2), "memory_gib": (1.0, 1.0, 1.0)}, "they must ascend"),
         ({"levels": (1, 2, 2), "memory_gib": (1.0, 1.0, 1.0)}, "they must ascend"),
+        ({"levels": (1, 2, 2_000_000), "memory_gib": (1.0, 1.0, 1.0)}, "level 2000000 is more than"),
         ({"memory_gib": (1.0,)}, "1 memory sizes, 2 aggregation levels"),
         ({"memory_gib": (1.0, 0.5)}, "falls with the aggregation level"),
         ({"memory_gib": (math.nan, 1.0)}, "memory_gib is nan"),
