@@ -10,6 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from cluster_autoscaler_hook.solver.best import search
 from cluster_autoscaler_hook.solver.best.packing import pack
 from cluster_autoscaler_hook.solver.best.tables import Tables
 from cluster_autoscaler_hook.solver.model import App, Container, InstanceClass, Problem
@@ -71,7 +72,11 @@ def problems() -> Iterator[Problem]:
         yield from (p for p in islice(random_problems.paper_grid(seed), 40) if len(p.apps) <= 15)
 
 
-def test_it_costs_at_most_5_percent_more_than_the_phases_of_the_paper() -> None:
+def test_it_costs_at_most_5_percent_more_than_the_phases_of_the_paper(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # They take a third of a second of cpu time at most; on busy cores that can be more than PHASES_S.
+    monkeypatch.setattr(search, "PHASES_S", PAPER_S)
     excess = []
     for number, problem in enumerate(problems()):
         paper = solve(problem, PAPER_S, Variant.PAPER)
