@@ -1,4 +1,4 @@
-"""What lab tests share: one lab for the session, a namespace of its own for each test."""
+"""What tests share: the command line, and one lab for the session with a namespace for each test."""
 
 from __future__ import annotations
 
@@ -12,12 +12,20 @@ from kwok.errors import BinariesError
 from kwok.lab import NODE_MODEL, Lab
 from kwok.pods import wait_for_account
 from kwok.scenario import Scenario
+from tests.commands import Commands
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write golden files anew, then look at the diff"
     )
+
+
+@pytest.fixture(scope="session")
+def commands() -> Iterator[Commands]:
+    """Runs `surgekit` commands."""
+    with Commands() as commands:
+        yield commands
 
 
 @pytest.fixture(scope="session")
