@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from kwok.binaries import CORE, Binaries
 from kwok.errors import BinariesError
@@ -13,6 +14,10 @@ from kwok.lab import NODE_MODEL, Lab
 from kwok.pods import wait_for_account
 from kwok.scenario import Scenario
 from tests.commands import Commands
+
+# Cores are shared: how long an example takes says nothing about the code.
+settings.register_profile("shared-cores", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared-cores")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
