@@ -48,8 +48,9 @@ units: $(STAMP)
 test: setup check ## everything that must hold: check, then a real control plane
 	.venv/bin/pytest $(LAB)
 
-# Labs mostly wait, so two files at a time; each worker has labs of its own.
-LAB := -m lab -n 2 --dist loadfile
+# Labs mostly wait, so two files at a time; each worker has labs of its own. Files in the order of
+# tests/conftest.py: xdist's own, by number of tests, takes tests/manifests apart and ends with the longest tests.
+LAB := -m lab -n 2 --dist loadfile --no-loadscope-reorder
 
 # Hours. A run that has finished at this commit is not repeated.
 N ?= 5

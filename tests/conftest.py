@@ -26,6 +26,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with a long test come first, or one worker has nothing left to do while the other runs them.
+
+    The rest stays by directory: a lab that a directory's files share is kept from one to the next.
+    """
+    long = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: item.path not in long)
+
+
 @pytest.fixture(scope="session")
 def commands() -> Iterator[Commands]:
     """Runs `surgekit` commands."""
