@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help setup demo check test flake lint lock chart clean
+.PHONY: help setup demo check test flake lint style types units lock chart clean
 
 PYTHON ?= python3
 # The machine's uv, else our own from PyPI.
@@ -38,14 +38,19 @@ setup: $(STAMP) ## prepare everything, start nothing
 demo: setup ## watch the extender place pods on an emulated cluster
 	.venv/bin/surgekit demo
 
-check: lint ## style, types, layers and unit tests; starts nothing (3 minutes)
-	.venv/bin/pytest -n auto -q -m "not lab"
+# Types in one process and unit tests in the others: the tests do not wait for mypy, which has one core.
+check: style ## style, types, layers and unit tests; starts nothing (3 minutes)
+	@$(MAKE) --no-print-directory --jobs=2 types units
+
+units: $(STAMP)
+	.venv/bin/pytest -n auto --dist worksteal -q -m "not lab"
 
 test: setup check ## everything that must hold: check, then a real control plane
 	.venv/bin/pytest $(LAB)
 
-# Labs mostly wait, so two files at a time; each worker has labs of its own.
-LAB := -m lab -n 2 --dist loadfile
+# Labs mostly wait, so two files at a time; each worker has labs of its own. Files in the order of
+# tests/conftest.py: xdist's own, by number of tests, takes tests/manifests apart and ends with the longest tests.
+LAB := -m lab -n 2 --dist loadfile --no-loadscope-reorder
 
 # Hours. A run that has finished at this commit is not repeated.
 N ?= 5
@@ -53,11 +58,15 @@ LOADED ?= 0
 flake: setup ## the lab tests N times on quiet cores, LOADED times on busy ones; lists what was not always green
 	.venv/bin/python -m tests.flake --runs $(N) --loaded-runs $(LOADED) -- $(LAB)
 
-lint: $(STAMP) ## style, types and layers
+lint: style types ## style, types and layers
+
+style: $(STAMP)
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	.venv/bin/mypy $(PACKAGES)
 	.venv/bin/lint-imports
+
+types: $(STAMP)
+	.venv/bin/mypy $(PACKAGES)
 
 # Hashes and versions only: an index host in the lock would tie everybody to it.
 lock: | $(if $(filter .uv/%,$(UV)),.uv/bin/uv) ## renew requirements.lock from pyproject.toml

@@ -1,4 +1,4 @@
-"""What lab tests share: one lab for the session, a namespace of its own for each test."""
+"""What tests share: the command line, and one lab for the session with a namespace for each test."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kwok.errors import BinariesError
 from kwok.lab import NODE_MODEL, Lab
 from kwok.pods import wait_for_account
 from kwok.scenario import Scenario
+from tests.commands import Commands
 
 # A property says what holds, not how fast: on busy cores any example may take more than hypothesis's 200 ms.
 settings.register_profile("surgekit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -23,6 +24,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write golden files anew, then look at the diff"
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with a long test come first, or one worker has nothing left to do while the other runs them.
+
+    The rest stays by directory: a lab that a directory's files share is kept from one to the next.
+    """
+    long = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: item.path not in long)
+
+
+@pytest.fixture(scope="session")
+def commands() -> Iterator[Commands]:
+    """Runs `surgekit` commands."""
+    with Commands() as commands:
+        yield commands
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ import pytest
 from kwok.binaries import Binaries
 from tests.paths import ROOT
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 BLOCKS = re.findall(
     r"^```sh\n(.*?)^```$", (ROOT / "docs" / "tutorial.md").read_text(), re.DOTALL | re.MULTILINE

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cluster_autoscaler_hook.solver.builders import EXAMPLES
-
-SURGEKIT = [sys.executable, "-c", "from surgekit.cli import main; main()"]
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*SURGEKIT, *arguments], capture_output=True, text=True, check=False)
+from tests.commands import Commands
 
 
 @pytest.mark.parametrize("variant", ["paper", "best", "ffc", "ffp"])
-def test_json(variant: str) -> None:
-    done = run("fcma", "solve", str(EXAMPLES / "table3.json"), "--variant", variant, "--json", "-")
+def test_json(variant: str, commands: Commands) -> None:
+    done = commands.run("fcma", "solve", str(EXAMPLES / "table3.json"), "--variant", variant, "--json", "-")
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said.keys() == {
@@ -34,9 +27,11 @@ def test_json(variant: str) -> None:
     assert sum(n for node in nodes for levels in node.values() for n in levels.values()) == said["containers"]
 
 
-def test_tables_and_a_file(tmp_path: Path) -> None:
+def test_tables_and_a_file(tmp_path: Path, commands: Commands) -> None:
     out = tmp_path / "deep" / "figures.json"
-    done = run("fcma", "solve", str(EXAMPLES / "table3.json"), "--variant", "ffc", "--json", str(out))
+    done = commands.run(
+        "fcma", "solve", str(EXAMPLES / "table3.json"), "--variant", "ffc", "--json", str(out)
+    )
     assert done.returncode == 0, done.stderr
     assert "BC48" in done.stdout
     assert json.loads(out.read_text())["variant"] == "ffc"
@@ -53,33 +48,32 @@ def test_tables_and_a_file(tmp_path: Path) -> None:
         (('"price": 0.1,', '"prize": 0.1,'), "table.json: instance class 'AC1': "),
     ],
 )
-def test_a_bad_problem_is_one_line(edit: tuple[str, str], message: str | None, tmp_path: Path) -> None:
+def test_a_bad_problem_is_one_line(
+    edit: tuple[str, str], message: str | None, tmp_path: Path, commands: Commands
+) -> None:
     text = (EXAMPLES / "table3.json").read_text().replace(*edit)
     if message is None:  # A2 fits nowhere
         text = text.replace('"cores": 5000', '"cores": 99000')
         message = "app 'A2' fits nowhere"
     path = tmp_path / "table.json"
     path.write_text(text)
-    done = run("fcma", "solve", str(path))
+    done = commands.run("fcma", "solve", str(path))
     assert done.returncode == 1
     assert done.stderr.startswith("error: ")
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_an_sfmpl_out_of_range_is_told() -> None:
-    done = run("fcma", "solve", str(EXAMPLES / "table3.json"), "--sfmpl", "2")
+def test_an_sfmpl_out_of_range_is_told(commands: Commands) -> None:
+    done = commands.run("fcma", "solve", str(EXAMPLES / "table3.json"), "--sfmpl", "2")
     assert done.returncode == 1
     assert "sfmpl is 2.0" in done.stderr
 
 
-def test_the_first_command_of_the_readme_runs() -> None:
+def test_the_first_command_of_the_readme_runs(commands: Commands) -> None:
     readme = (EXAMPLES.parent / "README.md").read_text()
     command = next(line.split() for line in readme.splitlines() if line.strip().startswith("surgekit fcma"))
-    done = subprocess.run(
-        [*SURGEKIT, *command[1:]],
-        cwd=EXAMPLES.parent.parent, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = commands.run(*command[1:], cwd=EXAMPLES.parent.parent)
     assert done.returncode == 0, done.stderr
     assert "frontend" in done.stdout
 
@@ -88,17 +82,19 @@ def test_the_first_command_of_the_readme_runs() -> None:
     ("file", "message"),
     [(None, "reference.csv: No such file"), ("scenario,cost\n", "'lower_bound' is missing")],
 )
-def test_the_bench_names_what_is_wrong_with_its_data(file: str | None, message: str, tmp_path: Path) -> None:
+def test_the_bench_names_what_is_wrong_with_its_data(
+    file: str | None, message: str, tmp_path: Path, commands: Commands
+) -> None:
     (tmp_path / "paper80").mkdir()
     if file is not None:
         (tmp_path / "paper80" / "reference.csv").write_text(file)
-    done = run("bench", "fcma", "--data", str(tmp_path))
+    done = commands.run("bench", "fcma", "--data", str(tmp_path))
     assert done.returncode == 1
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_the_bench_says_where_its_data_should_be(tmp_path: Path) -> None:
-    done = run("bench", "fcma", "--data", str(tmp_path / "nowhere"))
+def test_the_bench_says_where_its_data_should_be(tmp_path: Path, commands: Commands) -> None:
+    done = commands.run("bench", "fcma", "--data", str(tmp_path / "nowhere"))
     assert done.returncode == 2
     assert "--data" in done.stderr

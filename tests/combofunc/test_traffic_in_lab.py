@@ -24,7 +24,7 @@ from kwok.traffic.network import why_no_namespace
 from tests.combofunc import lab_with_controller
 from tests.combofunc.lab_with_controller import GROUP, Json, Running
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 MODEL = Function("web", 0.0, 0.2, 1, 0.2, cpu_cores=1.0, memory_bytes=1 << 20, demand_cv=0.2)
 SIZES = [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,33 +15,32 @@ from kwok.errors import LabError
 from kwok.lab import Lab
 from kwok.traffic import lab_traffic
 from surgekit.cli import app
+from tests.commands import Commands, Ended
 
-SURGEKIT = [sys.executable, "-c", "from surgekit.cli import main; main()"]
-
-
-def run(*arguments: str, state: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*SURGEKIT, *arguments],
-        env={"SURGEKIT_STATE_DIR": str(state), "PATH": ""}, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+Run = Callable[..., Ended]
 
 
-def test_an_error_of_ours_is_one_line(tmp_path: Path) -> None:
-    done = run("lab", "down", "No Name", state=tmp_path)
+@pytest.fixture
+def run(commands: Commands, tmp_path: Path) -> Run:
+    """Runs a command whose labs are in a directory of the test."""
+    return partial(commands.run, environ={"SURGEKIT_STATE_DIR": str(tmp_path), "PATH": ""})
+
+
+def test_an_error_of_ours_is_one_line(run: Run) -> None:
+    done = run("lab", "down", "No Name")
     assert done.returncode == 1
     assert done.stderr.startswith("error: lab name 'No Name'")
     assert done.stderr.count("\n") == 1
 
 
-def test_a_wrong_option_is_told_by_name(tmp_path: Path) -> None:
-    done = run("lab", "up", "--nodes", "0", state=tmp_path)
+def test_a_wrong_option_is_told_by_name(run: Run) -> None:
+    done = run("lab", "up", "--nodes", "0")
     assert done.returncode == 2
     assert "--nodes" in done.stderr
 
 
-def test_no_labs_is_an_empty_list(tmp_path: Path) -> None:
-    assert run("lab", "status", "--json", "-", state=tmp_path).stdout == "[]\n"
+def test_no_labs_is_an_empty_list(run: Run) -> None:
+    assert run("lab", "status", "--json", "-").stdout == "[]\n"
 
 
 def test_the_parts_are_imported_only_when_used() -> None:
@@ -61,7 +62,7 @@ def test_traffic_that_cannot_flow_is_refused_before_anything_is_started(
     assert "CAP_SYS_ADMIN" in str(result.exception)
 
 
-def test_what_a_lab_can_have_besides_is_told(tmp_path: Path) -> None:
-    done = run("lab", "up", "--with", "trafic", state=tmp_path)
+def test_what_a_lab_can_have_besides_is_told(run: Run) -> None:
+    done = run("lab", "up", "--with", "trafic")
     assert done.returncode == 2
     assert "must be one of traffic, kneescale" in " ".join(done.stderr.replace("│", " ").split())

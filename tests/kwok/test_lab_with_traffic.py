@@ -18,7 +18,7 @@ from kwok.lab import Lab
 from kwok.traffic.haproxy import find_haproxy
 from kwok.traffic.network import why_no_namespace
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 POLICY = "/apis/surgekit.dev/v1alpha1/namespaces/functions/kneepolicies/float-operation"
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +95,41 @@ class _Offer:
     served: Floats
     times: Floats
 
+    @cached_property
+    def by_family(self) -> list[Ints]:
+        return [np.flatnonzero(self.bundles.family == f) for f in range(self.limit.shape[1])]
+
+    @cached_property
+    def items(self) -> _Items:
+        bundles, served = self.bundles, self.served
+        return _Items(
+            _ending(np.maximum(bundles.cores, 1e-12), 1e300),
+            _ending(np.maximum(bundles.memory, 1e-12), 1e300),
+            _ending(served, 1), _ending(self.times, 1), _ending(bundles.level - served, 0),
+            _ending(bundles.app, 0),
+        )  # fmt: skip
+
+    @cached_property
+    def has_surplus(self) -> bool:
+        return bool(np.isfinite(self.times).any())
+
+
+class _Items(NamedTuple):
+    """The bundles as columns. The last entry is bundle -1: nothing, which never fits."""
+
+    cores: Floats
+    memory: Floats
+    serves: Floats
+    times: Floats
+    over: Floats
+    app: Ints
+
+
+def _ending(column: NDArray[Any], last: float) -> NDArray[Any]:
+    ended = np.empty(len(column) + 1, column.dtype)
+    ended[:-1], ended[-1] = column, last
+    return ended
+
 
 def _offer(tables: Tables, worths: Floats, limit: Ints, welcome: NDArray[np.bool_]) -> _Offer:
     all_of_it = tables.bundles
@@ -121,7 +158,9 @@ def _offer(tables: Tables, worths: Floats, limit: Ints, welcome: NDArray[np.bool
 
 def _keep_best(best: Filled, classes: Ints, counts: Ints, worth: Floats) -> None:
     order = np.lexsort((worth, classes))
-    last = np.flatnonzero(np.diff(classes[order], append=-1))
+    in_order = classes[order]
+    last = np.ones(len(order), dtype=bool)  # of its class
+    np.not_equal(in_order[1:], in_order[:-1], out=last[:-1])
     rows = order[last]
     rows = rows[worth[rows] > best.worth[classes[rows]]]
     best.worth[classes[rows]], best.counts[classes[rows]] = worth[rows], counts[rows]
@@ -143,24 +182,23 @@ def _orders(
     indices, -1 at the end) and the class of each row."""
     tables, bundles = offer.tables, offer.bundles
     rows, classes = [], []
-    per_family = [np.flatnonzero(bundles.family == f) for f in range(len(tables.families))]
-    width = max(map(len, per_family))
-    for f, index in enumerate(per_family):
+    width = max(map(len, offer.by_family))
+    for f, index in enumerate(offer.by_family):
         own = members[tables.class_family[members] == f]
         if not len(index) or not len(own):
             continue
         worth = offer.worths[bundles.app[index], f] * offer.served[index]
         if random is not None:
             worth = worth * np.exp(NOISE * random.standard_normal((len(mixes), len(index))))
-        ratio = tables.capacity[own, 1] / tables.capacity[own, 0]
-        ratios, ratio_of = np.unique(np.round(ratio, 6), return_inverse=True)
-        memory = bundles.memory[index] / ratios[:, None]
+        own_ratios = tables.gib_per_core[own].tolist()
+        ratios = {ratio: row for row, ratio in enumerate(sorted(set(own_ratios)))}
+        memory = bundles.memory[index] / np.array(list(ratios))[:, None]
         judged = mixes[:, None] * bundles.cores[index] + (1 - mixes)[:, None] * memory[:, None, :]
         # The sort is stable and larger levels come first: of two equal bundles the larger is taken.
         order = np.argsort(-worth / np.maximum(judged, 1e-12), axis=2, kind="stable")
         padded = np.full((len(ratios), len(mixes), width), -1, dtype=np.int64)
         padded[:, :, : len(index)] = index[order]
-        rows.append(padded[ratio_of].reshape(-1, width))
+        rows.append(padded[[ratios[ratio] for ratio in own_ratios]].reshape(-1, width))
         classes.append(np.repeat(own, len(mixes)))
     if not rows:
         return np.zeros((0, width), dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -172,30 +210,22 @@ def _take_in_order(offer: _Offer, orders: Ints, members: Ints) -> tuple[Ints, Fl
     family = tables.class_family[members]
     full = offer.limit.T[family].astype(float)
     left = full.ravel().copy()
-    surplus = np.zeros(len(left)) if np.isfinite(offer.times).any() else None
+    surplus = np.zeros(len(left)) if offer.has_surplus else None
     rows = np.arange(len(members))  # rows that still have room
     cores, memory, slots = (tables.room[members, column].copy() for column in range(3))
-    # The last entry is bundle -1: nothing, which never fits.
-    item_cores, item_memory, serves, times, over, app = (
-        np.append(column, last)
-        for column, last in zip(
-            (np.maximum(bundles.cores, 1e-12), np.maximum(bundles.memory, 1e-12), offer.served, offer.times,
-             bundles.level - offer.served, bundles.app),
-            (1e300, 1e300, 1, 1, 0, 0), strict=True,
-        )
-    )  # fmt: skip
+    items = offer.items
     least_cores, least_memory = bundles.cores.min(), bundles.memory.min()
     for start in range(0, orders.shape[1], STEPS):
         block = orders[rows, start : start + STEPS].T
-        where = rows * full.shape[1] + app[block]
+        where = rows * full.shape[1] + items.app[block]
         for c, m, n, bundle, at in zip(
-            item_cores[block], item_memory[block], serves[block], block, where, strict=True
+            items.cores[block], items.memory[block], items.serves[block], block, where, strict=True
         ):
             has = left[at]
             take = np.floor(np.minimum(np.minimum(cores / c, memory / m), np.minimum(slots, has / n)))
             if surplus is not None:
-                take = np.minimum(take, times[bundle])
-                surplus[at] += take * over[bundle]
+                take = np.minimum(take, items.times[bundle])
+                surplus[at] += take * items.over[bundle]
             cores -= take * c
             memory -= take * m
             slots -= take

@@ -91,6 +91,7 @@ class Tables:
              for c in self.classes], dtype=float,
         )  # fmt: skip
         self.room: Floats = self.capacity * (1 + TOLERANCE / 2)
+        self.gib_per_core: Floats = np.round(self.capacity[:, 1] / self.capacity[:, 0], 6)
         self.price: Floats = np.array([c.price_per_hour for c in self.classes])
 
     def needed(self, need: Floats) -> Ints:

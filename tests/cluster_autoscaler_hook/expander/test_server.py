@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import os
 import socket
 import ssl
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -25,6 +22,7 @@ from surgekit.process.modes import Mode
 from surgekit.tls import CertificateError, mutual_tls
 from surgekit.tls.files import ensure
 from tests.cluster_autoscaler_hook.expander.builders import RECORDED, chosen, no_plan
+from tests.commands import Commands
 
 WEB = RECORDED[0].read_bytes()
 Serve = Callable[[Path | None], Server]
@@ -176,19 +174,13 @@ def test_without_certificates_nothing_is_explained(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("key", "tls"), [("bind", True), ("health_bind", True), ("explain_bind", True), ("bind", False)]
 )
-def test_a_port_that_is_taken_is_one_line(key: str, tls: bool, tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_one_line(key: str, tls: bool, tmp_path: Path, commands: Commands) -> None:
     arguments = ["--tls-directory", str(certificates(tmp_path))] if tls else []
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         binds = dict.fromkeys(("bind", "health_bind", "explain_bind"), "127.0.0.1:0") | {key: address}
-        done = subprocess.run(
-            [sys.executable, "-m", "surgekit", "serve", "expander", *arguments],
-            env=os.environ | {f"SURGEKIT_EXPANDER_{name.upper()}": bind for name, bind in binds.items()},
-            capture_output=True,
-            text=True,
-            timeout=90,
-            check=False,
-        )
+        environ = {f"SURGEKIT_EXPANDER_{name.upper()}": bind for name, bind in binds.items()}
+        done = commands.run("serve", "expander", *arguments, environ=environ)
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
         f"error: {key}: {address} cannot be listened on: Address already in use"

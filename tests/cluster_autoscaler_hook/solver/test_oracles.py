@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from tests.cluster_autoscaler_hook.solver.complete_ilp import cheapest_by_patter
 
 NEVER_S = 60.0
 INSTANCES = 120
+OF_BEST = range(1020, 1060)
 
 problems = st.randoms(use_true_random=False).map(small_problem)
 
@@ -34,14 +36,29 @@ def check(problem: Problem, solution: Solution) -> None:
     assert solution.lower_bound_per_hour <= solution.cost_per_hour * (1 + 1e-6)
 
 
+def check_against(cheapest: float, problem: Problem, solution: Solution) -> None:
+    check(problem, solution)
+    assert solution.cost_per_hour >= cheapest * (1 - 1e-6)
+    assert solution.lower_bound_per_hour <= cheapest * (1 + 1e-6)
+
+
 @pytest.mark.parametrize("variant", Variant)
 def test_no_variant_beats_the_complete_ilp_and_no_bound_exceeds_it(variant: Variant) -> None:
-    for seed in range(INSTANCES):
+    """The next test has further problems for `best`, which takes longest."""
+    for seed in range(INSTANCES - len(OF_BEST) if variant is Variant.BEST else INSTANCES):
         problem, cheapest = instance(seed)
-        solution = solve(problem, NEVER_S, variant)
-        check(problem, solution)
-        assert solution.cost_per_hour >= cheapest * (1 - 1e-6), seed
-        assert solution.lower_bound_per_hour <= cheapest * (1 + 1e-6), seed
+        check_against(cheapest, problem, solve(problem, NEVER_S, variant))
+
+
+def test_best_finds_the_optimum_of_nearly_all_small_problems() -> None:
+    excess = []
+    for seed in OF_BEST:
+        problem, cheapest = instance(seed)
+        solution = solve(problem, NEVER_S)
+        check_against(cheapest, problem, solution)
+        excess.append(solution.cost_per_hour / cheapest - 1)
+    assert sum(e > 1e-6 for e in excess) <= 1
+    assert np.mean(excess) <= 0.003
 
 
 def test_the_two_formulations_of_the_oracle_agree() -> None:
@@ -53,13 +70,6 @@ def test_the_two_formulations_of_the_oracle_agree() -> None:
             assert cheapest_by_slots(problem, slots) == pytest.approx(cheapest), seed
             compared += 1
     assert compared >= 10
-
-
-@pytest.mark.parametrize("variant", Variant)
-@settings(max_examples=25, deadline=None)
-@given(problem=problems)
-def test_an_answer_is_feasible_and_not_below_its_bound(variant: Variant, problem: Problem) -> None:
-    check(problem, solve(problem, NEVER_S, variant))
 
 
 @pytest.mark.parametrize("variant", Variant)
@@ -76,17 +86,15 @@ def test_odd_aggregation_levels_are_used_as_well_as_can_be(seed: int) -> None:
 
 
 @pytest.mark.parametrize("variant", Variant)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(problem=problems, random=st.randoms(use_true_random=False))
-def test_the_order_of_apps_and_classes_does_not_matter_to_correctness(
+def test_apps_and_classes_in_any_order_have_a_correct_answer(
     variant: Variant, problem: Problem, random: Random
 ) -> None:
     apps = tuple(random.sample(problem.apps, len(problem.apps)))
     classes = tuple(random.sample(problem.classes, len(problem.classes)))
     permuted = replace(problem, apps=apps, classes=classes)
-    one, other = solve(problem, NEVER_S, variant), solve(permuted, NEVER_S, variant)
-    check(permuted, other)
-    assert other.cost_per_hour >= one.lower_bound_per_hour * (1 - 1e-6)
+    check_against(cheapest_by_patterns(problem), permuted, solve(permuted, NEVER_S, variant))
 
 
 @pytest.mark.parametrize("variant", Variant)

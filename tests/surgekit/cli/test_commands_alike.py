@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -16,19 +14,19 @@ from typer.testing import CliRunner
 from surgekit.cli import app
 from surgekit.cli.json_file import JsonFile
 from surgekit.kube.client import NoCluster
-from tests.paths import ROOT
+from tests.commands import Commands
 
 
-def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     if not hasattr(command, "list_commands"):
         yield path, command
         return
     context = typer.Context(command)
     for name in command.list_commands(context):
-        yield from commands(command.get_command(context, name), (*path, name))
+        yield from leaves(command.get_command(context, name), (*path, name))
 
 
-COMMANDS = dict(commands(typer.main.get_command(app)))
+COMMANDS = dict(leaves(typer.main.get_command(app)))
 
 
 def options(command: Any, name: str) -> list[Any]:
@@ -86,12 +84,10 @@ def test_without_a_kubeconfig_one_line_says_what_to_do(words: tuple[str, ...], n
     assert "\n" not in said
 
 
-def test_such_an_error_is_printed_without_a_traceback(no_cluster: Path) -> None:
-    environ = {"HOME": str(no_cluster), "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-m", "surgekit", "serve", "probe", "--kubeconfig", "not-there"],
-        env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=90,
-    )  # fmt: skip
+def test_such_an_error_is_printed_without_a_traceback(no_cluster: Path, commands: Commands) -> None:
+    done = commands.run(
+        "serve", "probe", "--kubeconfig", "not-there", cwd=no_cluster, environ={"HOME": str(no_cluster)}
+    )
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: no cluster to talk to, not-there cannot be used")
