@@ -9,7 +9,7 @@ from hpa_replacement import kneepolicy
 from hpa_replacement.knative.loop import PodAutoscalerLoop
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.observe.sources import ClusterSource
-from hpa_replacement.policy_reconciler import PolicyReconciler, ReadPolicy
+from hpa_replacement.policy_reconciler import ClusterAccess, PolicyReconciler, ReadPolicy
 from hpa_replacement.settings import Settings
 from surgekit.kube.client import Kube
 from surgekit.kube.events import Events
@@ -46,11 +46,10 @@ class Controller(controller.Controller):
             events=Events(kube, "kneescale", "coordination.k8s.io/v1", "Lease"),
         )
         self.run_beside(source)
+        cluster = ClusterAccess(kube, source, prometheus)
         self.lead(
             "policies",
-            lambda: _Policies(
-                PolicyReconciler(settings, kube, source, prometheus, metrics, lambda: self.leads, read_policy)
-            ),
+            lambda: _Policies(PolicyReconciler(settings, cluster, metrics, lambda: self.leads, read_policy)),
         )
         if settings.knative:
             knative = PodAutoscalerLoop(settings, kube, source, metrics, self._acts)

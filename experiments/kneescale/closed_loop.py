@@ -99,7 +99,7 @@ def kneescale(search: Search, capacity: int, budget: float, intervals: int) -> S
     )  # fmt: skip
     # The window begins with the first interval.
     first = Sample(1, 1, -1.0, -INTERVAL_S, 0.0, 0.0, 0.0, None, None, capacity)
-    state = [decide(policy, State(), first, 0.0).state]
+    state = [decide(policy, State(), first, 0.0).action.state]
 
     def scaler(m: Measured) -> int:
         start = m.now_s - INTERVAL_S
@@ -107,9 +107,9 @@ def kneescale(search: Search, capacity: int, budget: float, intervals: int) -> S
             m.replicas, m.replicas, start, start, m.now_s, m.throughput_per_s, m.errors_per_s, m.latency_s,
             m.utilisation, m.capacity,
         )  # fmt: skip
-        decision = decide(policy, state[0], sample, m.now_s)
-        state[0] = decision.state
-        return m.replicas if decision.replicas is None else decision.replicas
+        decided = decide(policy, state[0], sample, m.now_s).action
+        state[0] = decided.state
+        return m.replicas if decided.replicas is None else decided.replicas
 
     return scaler
 

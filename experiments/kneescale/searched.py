@@ -31,7 +31,7 @@ class KneeScale:
         budget = Budget(load.budget, load.duration_s, AtEnd.STOP)
         self._policy = Policy(capacity, interval_s=SAMPLING_S, search=search, budget=budget)
         # The controller's first look comes before any request: the window of the budget begins.
-        self._state = decide(self._policy, State(), NoSample("no requests yet"), 0.0).state
+        self._state = decide(self._policy, State(), NoSample("no requests yet"), 0.0).action.state
         self._creation_s, self._unchanged_since_s, self._latency_s = creation_s, -SAMPLING_S, 0.0
         self.samples: list[int] = []
         self.reasons: list[tuple[str, ...]] = []
@@ -42,11 +42,11 @@ class KneeScale:
         now_s = ticks[-1].at_s
         decision = decide(self._policy, self._state, self._sample(ticks, replicas), now_s)
         searched = self._state.search
-        if searched is not None and decision.state.search is None:
+        if searched is not None and decision.action.state.search is None:
             self.samples.append(len(searched.points) + 1)  # the last one ended it
-        self._state = decision.state
+        self._state = decision.action.state
         self.reasons.append(decision.reasons)
-        wanted = replicas if decision.replicas is None else decision.replicas
+        wanted = replicas if decision.action.replicas is None else decision.action.replicas
         if wanted != replicas:
             self._unchanged_since_s = now_s + (self._creation_s if wanted > replicas else 0.0)
         return wanted

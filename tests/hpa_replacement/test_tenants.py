@@ -15,7 +15,7 @@ import pytest
 
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.observe.sources import ClusterSource
-from hpa_replacement.policy_reconciler import PolicyReconciler
+from hpa_replacement.policy_reconciler import ClusterAccess, PolicyReconciler
 from hpa_replacement.settings import Settings
 from surgekit.kube.client import Kube
 from surgekit.prometheus.client import Prometheus
@@ -120,7 +120,9 @@ def test_slow_queries_of_one_namespace_hold_up_nobody_else(prometheus: SlowProme
     # Queries that hang would take 60 s each.
     settings = Settings(scrape_interval_s=30.0, prometheus_timeout_s=60.0)
     client = Prometheus(prometheus.url, settings.prometheus_timeout_s)
-    reconciler = PolicyReconciler(settings, kube, source, client, KneeScaleMetrics(), lambda: True)
+    reconciler = PolicyReconciler(
+        settings, ClusterAccess(kube, source, client), KneeScaleMetrics(), lambda: True
+    )
     now_s = time.time() // 30 * 30 + 1
     try:
         for number in range(1, 4):

@@ -33,7 +33,7 @@ from hpa_replacement.knative.pod_autoscaler_status import Observed
 from hpa_replacement.knative.reconciliation import Create, Patch, plan
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.observe.sources import ClusterSource
-from hpa_replacement.policy_reconciler import PolicyReconciler
+from hpa_replacement.policy_reconciler import ClusterAccess, PolicyReconciler
 from hpa_replacement.settings import Settings
 from surgekit.kube.api_path import InvalidPath
 from surgekit.kube.client import Kube
@@ -119,7 +119,8 @@ def knee_scale(obj: Json) -> ApiServer:
         ("pods", [builders.pod("web-0")]),
     ):
         source._watches[what]._consumer.replace(objects, time.monotonic())
-    reconciler = PolicyReconciler(Settings(), kube, source, One(), KneeScaleMetrics(), lambda: True)
+    cluster = ClusterAccess(kube, source, One())
+    reconciler = PolicyReconciler(Settings(), cluster, KneeScaleMetrics(), lambda: True)
     reconciler.reconcile_due(time.time() // 30 * 30 + 1.0)
     reconciler._lanes.wait()
     reconciler.stop()
