@@ -195,8 +195,9 @@ def kneescale(
 
     if grid and not simulated:
         raise typer.BadParameter("only with --simulated", param_hint="--grid")
+    factor = 1.0 if simulated else time_factor
     plan = bench_kneescale.plan_of(
-        quick, arm or [], load, rounds, 1.0 if simulated else time_factor, at_once, data
+        bench_kneescale.Options(quick, arm or [], load, rounds, factor, at_once, data)
     )
     say = progress()
     found = (

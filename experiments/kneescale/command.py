@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +16,28 @@ from experiments.kneescale.plan import ARMS, DYNAMIC, LOADS, STATIONARY, Plan
 from experiments.kneescale.searched import scaler_of
 from surgekit.cli.json_file import takes_output, write_json
 
-__all__ = ["partial_of", "plan_of", "play", "show", "simulate"]
+__all__ = ["Options", "partial_of", "plan_of", "play", "show", "simulate"]
 
 
-def plan_of(
-    quick: bool,
-    arms: Sequence[str],
-    load: str | None,
-    rounds: int,
-    time_factor: float,
-    at_once: int,
-    data: Path | None,
-) -> Plan:
-    if quick:
-        return Plan.quick(time_factor, data, arms, load)
+@dataclass(frozen=True)
+class Options:
+    """Which part of the comparison the command line asks for."""
+
+    quick: bool = False
+    arms: Sequence[str] = ()  # empty: all
+    load: str | None = None  # None: both
+    rounds: int = 3
+    time_factor: float = 4.0
+    at_once: int = 3
+    data: Path | None = None  # of an Azure trace; None: the extract shipped
+
+
+def plan_of(options: Options) -> Plan:
+    load, rounds = options.load, options.rounds
+    if options.quick:
+        return Plan.quick(options.time_factor, options.data, options.arms, load)
     played = {STATIONARY: rounds, DYNAMIC: 1} if load is None else {LOADS[load]: rounds}
-    return Plan.of(played, arms or ARMS, at_once, time_factor, data)
+    return Plan.of(played, options.arms or ARMS, options.at_once, options.time_factor, options.data)
 
 
 def partial_of(json_file: Path | None) -> Path | None:

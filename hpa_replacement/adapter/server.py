@@ -168,7 +168,7 @@ def _flask(application: Application) -> flask.Flask:
     def admitted() -> None:
         """Before anything is said, whatever the method: metrics are resources, everything else is a path."""
         flask.g.begin_s = time.perf_counter()
-        application.admit(_asked())
+        application.admit(_access_request())
 
     @app.after_request
     def counted(response: flask.Response) -> flask.Response:
@@ -201,23 +201,30 @@ def _flask(application: Application) -> flask.Flask:
     return app
 
 
-def _asked() -> AccessRequest:
-    asked, view = flask.request, flask.request.view_args or {}
-    match asked.endpoint:
+def _access_request() -> AccessRequest:
+    """As kube-apiserver reads the same path: one rule in RBAC holds for both."""
+    request, names = flask.request, flask.request.view_args or {}
+    match request.endpoint:
         case "external_metric":
-            return _attributes("list", discovery.EXTERNAL, view["namespace"], view["metric"])
+            return AccessRequest(
+                "list",
+                group=discovery.EXTERNAL,
+                version=discovery.VERSIONS[discovery.EXTERNAL],
+                resource=names["metric"],
+                namespace=names["namespace"],
+            )
         case "custom_metric":
-            names = (discovery.POLICIES, view["metric"], view["name"])
-            return _attributes("get", discovery.CUSTOM, view["namespace"], *names)
+            return AccessRequest(
+                "get",
+                group=discovery.CUSTOM,
+                version=discovery.VERSIONS[discovery.CUSTOM],
+                resource=discovery.POLICIES,
+                subresource=names["metric"],
+                namespace=names["namespace"],
+                name=names["name"],
+            )
         case _:
-            return AccessRequest(asked.method.lower(), path=asked.path)
-
-
-def _attributes(
-    verb: str, group: str, namespace: str, resource: str, subresource: str = "", name: str = ""
-) -> AccessRequest:
-    """As kube-apiserver reads the same path: the one rule in RBAC holds for both."""
-    return AccessRequest(verb, "", group, discovery.VERSIONS[group], resource, subresource, namespace, name)
+            return AccessRequest(request.method.lower(), path=request.path)
 
 
 def _known(group: str, version: str | None = None) -> None:

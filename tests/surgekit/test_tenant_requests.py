@@ -29,7 +29,7 @@ from combofunc.pods.cluster import Cluster
 from combofunc.pods.pod_table import PodTable
 from combofunc.reconciler import ComboFuncReconciler
 from combofunc.work_loop import Work
-from hpa_replacement.knative.pod_autoscaler_status import Observed
+from hpa_replacement.knative.pod_autoscaler_status import Observed, RevisionView
 from hpa_replacement.knative.reconciliation import Create, Patch, plan
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.observe.sources import ClusterSource
@@ -130,7 +130,8 @@ def knee_scale(obj: Json) -> ApiServer:
 def knative(obj: Json) -> ApiServer:
     kube, server = recording()
     scales = Scales(kube)
-    for step in plan(obj, None, None, Observed(1, 1), 100, 1000.0):
+    view = RevisionView(obj, None, None, Observed(1, 1), 1000.0)
+    for step in plan(view, 100).action:
         if isinstance(step, Create):
             kube.create(step.path, step.body)
             if step.body["kind"] == "KneePolicy":
