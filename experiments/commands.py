@@ -207,6 +207,8 @@ def kneescale(
         from experiments.kneescale.pictures import draw_all
 
         say(f"{len(draw_all(found['played'], plan, plots))} pictures in {plots}")
+    say("the true knees, by a sweep in virtual time")
+    found["searched_knees"] = bench_kneescale.searched_knees(found)
     bench_kneescale.show(found, json_file)
 
 

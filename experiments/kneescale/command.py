@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +13,13 @@ from rich.table import Table
 
 from experiments.kneescale import bench, simulated
 from experiments.kneescale.figures import figures
-from experiments.kneescale.plan import ARMS, DYNAMIC, LOADS, STATIONARY, Plan
+from experiments.kneescale.plan import ARMS, DYNAMIC, LOADS, STATIONARY, STATIONARY_CLIENTS, Plan
 from experiments.kneescale.searched import scaler_of
+from experiments.kneescale.true_knee import true_knees
+from kwok.traffic.functions import CLUSTER, FUNCTIONS
 from surgekit.cli.json_file import takes_output, write_json
 
-__all__ = ["Options", "partial_of", "plan_of", "play", "show", "simulate"]
+__all__ = ["Options", "partial_of", "plan_of", "play", "searched_knees", "show", "simulate"]
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,22 @@ def simulate(plan: Plan, grid: bool, say: Callable[[str], None]) -> dict[str, An
     return figures(simulated.run(plan, simulated.functions_of(grid), scaler_of, say), plan)
 
 
+def searched_knees(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """How near the searches came: by function, the true knee, those found, and their mean distance.
+
+    Under a budget a search also ends once the knee is surely above what the budget affords, and it asks for
+    little more than that: a true knee beyond is not reached.
+    """
+    searched = {name: knees for name, knees in found["knees_found"].items() if knees and name in FUNCTIONS}
+    near: dict[str, dict[str, Any]] = {}
+    for name, true in true_knees((FUNCTIONS[name] for name in searched), STATIONARY_CLIENTS).items():
+        knees = searched[name]
+        near[name] = {"true": true, "found": knees, "capacity": CLUSTER.capacity(FUNCTIONS[name].cpu_cores)}
+        if true is not None:
+            near[name]["off_by_mean"] = round(statistics.mean(abs(knee - true) for knee in knees), 2)
+    return near
+
+
 def show(found: Mapping[str, Any], json_file: Path | None) -> None:
     if write_json(dict(found), json_file):
         return
@@ -67,6 +86,12 @@ def show(found: Mapping[str, Any], json_file: Path | None) -> None:
             worst = min(gain["by_function"].items(), key=lambda item: item[1])
             shares = [_said(gain[key]) for key in ("mean", "median", "best")]
             table.add_row(arm, *shares, f"{_said(worst[1])} ({worst[0]})")
+        console.print(table)
+    if near := found.get("searched_knees"):
+        table = Table("function", "true knee", "found", "off by", "of", title="knees of the stationary load")
+        for name, knees in near.items():
+            off_by, most = str(knees.get("off_by_mean", "-")), str(knees["capacity"])
+            table.add_row(name, str(knees["true"]), ", ".join(map(str, knees["found"])), off_by, most)
         console.print(table)
     console.print(f"samples a search: mean {found['samples_mean']}, most {found['samples_max']}")
 

@@ -34,6 +34,7 @@ class KneeScale:
         self._state = decide(self._policy, State(), NoSample("no requests yet"), 0.0).action.state
         self._creation_s, self._unchanged_since_s, self._latency_s = creation_s, -SAMPLING_S, 0.0
         self.samples: list[int] = []
+        self.knees: list[int] = []
         self.reasons: list[tuple[str, ...]] = []
 
     def wanted(self, ticks: Sequence[simulation.Sample], replicas: int) -> int:
@@ -44,6 +45,7 @@ class KneeScale:
         searched = self._state.search
         if searched is not None and decision.action.state.search is None:
             self.samples.append(len(searched.points) + 1)  # the last one ended it
+            self.knees += [k.replicas for k in decision.action.state.known if not k.inferred][-1:]
         self._state = decision.action.state
         self.reasons.append(decision.reasons)
         wanted = replicas if decision.action.replicas is None else decision.action.replicas

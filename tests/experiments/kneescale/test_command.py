@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.kneescale.command import Options, partial_of, plan_of, show, simulate
+from experiments.kneescale import command
+from experiments.kneescale.command import Options, partial_of, plan_of, searched_knees, show, simulate
 from experiments.kneescale.plan import ARMS, DYNAMIC, STATIONARY, Load
 from experiments.kneescale.searched import scaler_of
 from experiments.kneescale.simulated import play
@@ -61,7 +62,23 @@ def test_simulated_figures_have_the_keys_of_the_live_ones(
     assert {"best", "mean"} <= gain.keys()
     assert gain["mean"] > 0  # at 90 % three replicas serve twenty clients
     assert found["samples_max"] <= 10
+    assert all(1 <= knee <= 114 for knees in found["knees_found"].values() for knee in knees)
+    assert any(found["knees_found"].values())
     file = tmp_path / "f.json"
     show(found, file)
     assert json.loads(file.read_text())["gain_over"]["stationary"]["hpa90"] == gain
     assert "hpa90" in capsys.readouterr().out
+
+
+def test_how_near_searches_come_is_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "true_knees", lambda functions, clients: {f.name: 40 for f in functions})
+    nothing: dict[str, object] = {"gain_over": {}, "samples_mean": 5, "samples_max": 7}
+    found = nothing | {"knees_found": {"matmul": [37, 41], "float-operation": []}}
+    near = searched_knees(found)
+    assert {name: (one["true"], one["off_by_mean"]) for name, one in near.items()} == {"matmul": (40, 2)}
+    show(found | {"searched_knees": near}, None)
+    said = capsys.readouterr().out
+    assert "matmul" in said
+    assert "37, 41" in said
