@@ -9,7 +9,7 @@ import pytest
 from hpa_replacement.decision.decide import decide
 from hpa_replacement.decision.model import KnownKnee, NoSample, Sample, Scaling, Spending, State
 from hpa_replacement.decision.policy import AtEnd, Budget, Policy, Search, Thresholds
-from hpa_replacement.search import Point, Variant
+from hpa_replacement.search import Point, Variant, start
 from surgekit.decision import Decision
 
 CALM = Sample(
@@ -65,6 +65,13 @@ def test_algorithm_2(sample: Sample, state: State, replicas: int | None, reason:
     assert decision.action.replicas == replicas
     assert decision.valid
     assert reason in why(decision)
+
+
+def test_a_fall_of_utilisation_counts_beyond_its_threshold_only() -> None:
+    policy = replace(PAPER, thresholds=Thresholds(cpu_drop=0.25))
+    state = State(known=KNOWN, cpu_utilisation=1.0)
+    for now, replicas in ((0.75, None), (0.74, 30)):
+        assert decide(policy, state, replace(CALM, cpu_utilisation=now), 1000.0).action.replicas == replicas
 
 
 def test_latency_triggers_as_errors_do_when_asked_to() -> None:
@@ -211,6 +218,34 @@ def test_ours_searches_at_once_over_the_whole_range_when_nothing_is_known() -> N
 
 
 @pytest.mark.parametrize(
+    ("changes", "counts"),
+    [({}, True), ({"ready_since_s": 990.0}, False), ({"errors_per_s": 0.5}, False)],
+)
+def test_a_search_starts_from_the_sample_at_hand_if_that_is_a_point_of_the_curve(
+    changes: dict[str, float], counts: bool
+) -> None:
+    """Not if replicas changed in its window, and not with errors: its latency leaves out what failed."""
+    search = decide(BEST, State(), replace(CALM, **changes), 1000.0).action.state.search  # type: ignore[arg-type]
+    assert search is not None
+    assert [point.replicas for point in search.evidence] == ([10] if counts else [])
+
+
+@pytest.mark.parametrize(("policy", "throughput_per_s"), [(BEST, 9.5), (PAPER, 6.9)])
+def test_a_knee_is_kept_for_the_load_it_holds_for(policy: Policy, throughput_per_s: float) -> None:
+    """Variant best: that at the end of the search; Algorithm 2: t_current, that at its beginning."""
+    state = State(
+        search=start(policy.search.variant, 11, 12, reach=12), asked=11, search_throughput_per_s=6.9,
+        decided_at_s=970.0,
+    )  # fmt: skip
+    for now_s in (1000.0, 1030.0, 1060.0):
+        sample = at(now_s, replicas=state.asked, ready_replicas=state.asked, throughput_per_s=9.5)
+        state = decide(policy, state, sample, now_s).action.state
+        if state.search is None:
+            break
+    assert [k.throughput_per_s for k in state.known if not k.inferred] == [throughput_per_s]
+
+
+@pytest.mark.parametrize(
     ("concurrency", "replicas", "reason"),
     [
         (20.0, 30, "knee at 30"),
@@ -299,6 +334,8 @@ def test_missing_samples_cost_what_ran() -> None:
     state = State(spending=Spending(700, 50), decided_at_s=970.0, running=8)
     decision = decide(TIGHT, state, NoSample("gap"), 1000.0)
     assert decision.action.state.spending == Spending(700, 58)
+    nothing_ran = replace(State(), spending=Spending(700, 50), decided_at_s=970.0)
+    assert decide(TIGHT, nothing_ran, NoSample("gap"), 1000.0).action.state.spending == Spending(700, 50)
 
 
 @pytest.mark.parametrize(
