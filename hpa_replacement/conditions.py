@@ -47,7 +47,7 @@ def condition(before: Json, reason: str, message: str, generation: int, now_s: f
 
 
 def is_refusal(reason: str) -> bool:
-    """Whether somebody should look: nothing is decided although the user wants it."""
+    """Whether it needs attention: nothing is decided although the user wants it."""
     return reason in _NOT_DECIDING and reason not in ("Off", "Paused")
 
 

@@ -25,7 +25,7 @@ _LONGEST_SLEEP_S = 1.0  # policies come and go without a wake-up
 
 
 class Controller(controller.Controller):
-    """Everything of one replica."""
+    """One replica: its watches, and the loops that act while it leads."""
 
     def __init__(
         self,

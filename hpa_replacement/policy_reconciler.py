@@ -3,7 +3,7 @@
 One policy through the system: `kneepolicy` reads the object, `observe.target_observer` its target,
 `observe.monitor` the target's metrics (one QueryBatch for all policies), `decision.decide` decides. The
 decision is applied through the `scale` subresource, or left to the HPA that follows our metric. The status
-keeps all of it.
+keeps what the next decision needs.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def status_of(decision: Decision[Scaling], sample: Sample | None, replicas: int 
 
 
 def read_state(status: Mapping[str, Any]) -> State:
-    """Raises ValueError if it cannot be read: somebody else wrote it."""
+    """Raises ValueError if it cannot be read: another program wrote it."""
     try:
         scaling = status.get("scaling") or {}
         budget, search = status.get("budget"), status.get("search")

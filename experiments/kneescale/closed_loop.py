@@ -1,8 +1,8 @@
 """A model of a function under closed-loop clients: what each way of scaling achieves with a budget.
 
 N clients, r pods chosen at random, one request at a time in each: throughput mu r N / (N + r - 1) and, by
-Little's law, latency N / throughput. Requests that wait longer than the
-gateway allows (exponential tail) are errors.
+Little's law, latency N / throughput. Requests that wait longer than the gateway allows (exponential tail)
+are errors.
 
 Figures of docs/results.md: python -m experiments.kneescale.closed_loop [runs]
 """

@@ -44,15 +44,15 @@ def plan_of(options: Options) -> Plan:
 
 
 def partial_of(json_file: Path | None) -> Path | None:
-    """Where a run leaves what it has, so that the same command goes on after an interruption."""
+    """The file of finished batches: after an interruption the same command continues from it."""
     return None if json_file is None or takes_output(json_file) else json_file.with_suffix(".partial.jsonl")
 
 
 def play(plan: Plan, json_file: Path | None, say: Callable[[str], None]) -> dict[str, Any]:
     partial = partial_of(json_file)
-    say(f"{plan.minutes:.0f} minutes of load if nothing of it was played before")
+    say(f"{plan.minutes:.0f} minutes of load, less what was played before")
     if partial:
-        say(f"each batch that ends is kept in {partial}; the same command goes on from there")
+        say(f"finished batches are kept in {partial}; the same command continues from it")
     return bench.run(plan, partial, say)
 
 

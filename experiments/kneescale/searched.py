@@ -1,4 +1,4 @@
-"""KneeScale as a scaler of the simulated comparison; here, since the lab does not know the parts."""
+"""KneeScale as a Scaler of the simulated comparison."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WINDOWS = (5, 4, 3)
 
 
 class KneeScale:
-    """One function's policy, decided every sampling interval on the clean part of it."""
+    """One function's policy. It decides every sampling interval, on the clean part of the interval."""
 
     tick_s = SAMPLING_S / _TICKS
     first = 1
@@ -30,7 +30,7 @@ class KneeScale:
     def __init__(self, search: Search, capacity: int, load: Load, creation_s: float) -> None:
         budget = Budget(load.budget, load.duration_s, AtEnd.STOP)
         self._policy = Policy(capacity, interval_s=SAMPLING_S, search=search, budget=budget)
-        # The controller's first look comes before any request: the window of the budget begins.
+        # The controller decides once before any request: the window of the budget begins.
         self._state = decide(self._policy, State(), NoSample("no requests yet"), 0.0).action.state
         self._creation_s, self._unchanged_since_s, self._latency_s = creation_s, -SAMPLING_S, 0.0
         self.samples: list[int] = []
@@ -55,7 +55,7 @@ class KneeScale:
 
     def _sample(self, ticks: Sequence[simulation.Sample], replicas: int) -> Sample | NoSample:
         now_s = ticks[-1].at_s
-        # As the controller has it: requests that wait in the pods there were before are let go first.
+        # As in the controller: first let the requests end that wait in the earlier pods.
         unchanged_s = now_s - self._unchanged_since_s - 2 * self._latency_s
         length = next((n for n in _WINDOWS if n * self.tick_s <= unchanged_s + 1e-6), _TICKS)
         seen = merged(ticks[-length:])

@@ -113,7 +113,9 @@ def _end_or_renew_budget(
         if isinstance(sample, Sample) and sample.capacity < policy.min_replicas:
             return None  # no room to start again
         state = replace(state, stopped=False, asked=policy.min_replicas, asked_at_s=now_s)
-        return Decision(Scaling(policy.min_replicas, state), ("a new budget: replicas again",))
+        return Decision(
+            Scaling(policy.min_replicas, state), ("a new budget window: start again with minReplicas",)
+        )
     if not state.stopped and (enough or not usable):
         return None
     replicas = budget.at_end(policy.budget, policy.min_replicas)
@@ -132,7 +134,7 @@ def _why_unusable(policy: Policy, sample: Sample, now_s: float) -> str:
     if sample.capacity < policy.min_replicas:
         return f"capacity {sample.capacity} is below minReplicas {policy.min_replicas}"
     if sample.replicas == 0:
-        return "the target has 0 replicas: somebody stopped it"
+        return "the target has 0 replicas: it was stopped from outside"
     return ""
 
 

@@ -32,7 +32,7 @@ class RevisionView:
     """A PodAutoscaler and the objects of its name, as observed at one moment."""
 
     pod_autoscaler: Json
-    sks: Json | None  # the ServerlessService; like the policy, it may belong to somebody else
+    sks: Json | None  # the ServerlessService; like the policy, it may have another owner
     policy: Json | None
     target: Observed | str  # the scale target, or why it could not be observed
     now_s: float

@@ -32,7 +32,7 @@ __all__ = ["SKS_PATH", "Create", "Patch", "ScaleTo", "Step", "controlled", "plan
 Json = dict[str, Any]
 _SERVERLESS_SERVICES = Resource("networking.internal.knative.dev/v1alpha1", "serverlessservices")
 SKS_PATH = _SERVERLESS_SERVICES.path()
-# Reasons of the policy's condition Deciding while somebody else, or the user's budget, sets the replicas.
+# Reasons of the policy's condition Deciding while the user, the budget or another autoscaler sets replicas.
 _HANDS_OFF = frozenset({"AnotherAutoscaler", "Paused", "BudgetSpent"})
 
 
@@ -164,7 +164,7 @@ def _within_bounds(pa: PodAutoscaler, policy: Json | None, target: Observed | st
     """Scale to the bounds at once, without waiting for a decision of the policy.
 
     A policy needs samples, samples need requests, and a revision gets requests once min-scale pods are Ready.
-    But first the policy must have checked that nobody else scales the target.
+    But first the policy must have checked that no other autoscaler scales the target.
     """
     if policy is None or isinstance(target, str):
         return ()
