@@ -195,8 +195,9 @@ def kneescale(
 
     if grid and not simulated:
         raise typer.BadParameter("only with --simulated", param_hint="--grid")
+    factor = 1.0 if simulated else time_factor
     plan = bench_kneescale.plan_of(
-        quick, arm or [], load, rounds, 1.0 if simulated else time_factor, at_once, data
+        bench_kneescale.Options(quick, arm or [], load, rounds, factor, at_once, data)
     )
     say = progress()
     found = (
@@ -206,6 +207,8 @@ def kneescale(
         from experiments.kneescale.pictures import draw_all
 
         say(f"{len(draw_all(found['played'], plan, plots))} pictures in {plots}")
+    say("the true knees, by a sweep in virtual time")
+    found["searched_knees"] = bench_kneescale.searched_knees(found)
     bench_kneescale.show(found, json_file)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from hpa_replacement.decision.budget import affordable
-from hpa_replacement.decision.model import Decision, NoSample, Sample
+from hpa_replacement.decision.model import NoSample, Sample, Scaling
 from hpa_replacement.decision.policy import Policy
+from surgekit.decision import Decision
 from surgekit.kube.conditions import Condition, conditions
 
 __all__ = ["REASONS", "Refusal", "condition", "is_new", "is_refusal", "reason_of"]
@@ -29,15 +30,15 @@ class Refusal(Exception):
         self.reason = reason
 
 
-def reason_of(policy: Policy, decision: Decision, sample: Sample | NoSample) -> str:
-    spending = decision.state.spending
+def reason_of(policy: Policy, decision: Decision[Scaling], sample: Sample | NoSample) -> str:
+    spending = decision.action.state.spending
     if not decision.valid:
         return "NoData" if isinstance(sample, NoSample) else "Undecided"
     if policy.budget and spending and affordable(spending, policy.budget) < policy.min_replicas:
         return "BudgetSpent"
-    if decision.state.search:
+    if decision.action.state.search:
         return "Searching"
-    return "AtKnee" if decision.state.known else "Holding"
+    return "AtKnee" if decision.action.state.known else "Holding"
 
 
 def condition(before: Json, reason: str, message: str, generation: int, now_s: float) -> Json:
@@ -46,7 +47,7 @@ def condition(before: Json, reason: str, message: str, generation: int, now_s: f
 
 
 def is_refusal(reason: str) -> bool:
-    """Whether somebody should look: nothing is decided although the user wants it."""
+    """Whether it needs attention: nothing is decided although the user wants it."""
     return reason in _NOT_DECIDING and reason not in ("Off", "Paused")
 
 

@@ -9,7 +9,7 @@ from hpa_replacement import kneepolicy
 from hpa_replacement.knative.loop import PodAutoscalerLoop
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.observe.sources import ClusterSource
-from hpa_replacement.policy_reconciler import PolicyReconciler, ReadPolicy
+from hpa_replacement.policy_reconciler import ClusterAccess, PolicyReconciler, ReadPolicy
 from hpa_replacement.settings import Settings
 from surgekit.kube.client import Kube
 from surgekit.kube.events import EventRecorder
@@ -26,7 +26,7 @@ _LONGEST_SLEEP_S = 1.0  # policies come and go without a wake-up
 
 
 class Controller(controller.Controller):
-    """Everything of one replica."""
+    """One replica: its watches, and the loops that act while it leads."""
 
     def __init__(
         self,
@@ -49,20 +49,10 @@ class Controller(controller.Controller):
         )
         self.run_beside(source)
         policy_events = events.about("surgekit.dev/v1alpha1", "KneePolicy")
+        cluster = ClusterAccess(kube, source, prometheus, policy_events)
         self.lead(
             "policies",
-            lambda: _Policies(
-                PolicyReconciler(
-                    settings,
-                    kube,
-                    source,
-                    prometheus,
-                    metrics,
-                    policy_events,
-                    lambda: self.leads,
-                    read_policy,
-                )
-            ),
+            lambda: _Policies(PolicyReconciler(settings, cluster, metrics, lambda: self.leads, read_policy)),
         )
         if settings.knative:
             knative = PodAutoscalerLoop(settings, kube, source, metrics, self._acts)

@@ -53,6 +53,7 @@ class Explanation:
     decided_at: str
     condition: str
     reasons: tuple[str, ...]
+    inputs_age_s: dict[str, float]  # by source, at the decision
     sample: Json | None  # status.lastSample
     budget: BudgetLeft | None
     known: tuple[KnownKnee, ...]
@@ -85,6 +86,7 @@ def explain(obj: Json, now_s: float) -> Explanation:
     known = tuple(k for k in state.known if not k.inferred)
     every = (*search.evidence, *search.points) if search else state.evidence
     fit = fitted(every, left, right) if policy.policy.search.variant is Variant.BEST else None
+    last: Json = status.get("lastDecision") or {}
     condition: Json = next(iter(status.get("conditions") or ()), {})
     return Explanation(
         policy=policy.key,
@@ -95,7 +97,8 @@ def explain(obj: Json, now_s: float) -> Explanation:
         target_replicas=status.get("targetReplicas"),
         decided_at=status["decidedAt"],
         condition=condition.get("reason", ""),
-        reasons=tuple((status.get("lastDecision") or {}).get("reasons") or ()),
+        reasons=tuple(last.get("reasons") or ()),
+        inputs_age_s={k: v for k, v in (last.get("inputsAgeSeconds") or {}).items() if v is not None},
         sample=sample,
         budget=_budget(policy, state, now_s),
         known=state.known,

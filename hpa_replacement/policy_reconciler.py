@@ -3,14 +3,15 @@
 One policy through the system: `kneepolicy` reads the object, `observe.target_observer` its target,
 `observe.monitor` the target's metrics (one QueryBatch for all policies), `decision.decide` decides. The
 decision is applied through the `scale` subresource, or left to the HPA that follows our metric. The status
-keeps all of it.
+keeps what the next decision needs.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,26 +22,25 @@ import structlog
 from hpa_replacement import kneepolicy
 from hpa_replacement.conditions import REASONS, Refusal, condition, is_new, is_refusal, reason_of
 from hpa_replacement.decision.decide import decide
-from hpa_replacement.decision.model import Decision, Sample, State
+from hpa_replacement.decision.model import Sample, Scaling, State
 from hpa_replacement.decision.policy import PolicyError
 from hpa_replacement.kneepolicy import KneePolicy, Via
 from hpa_replacement.metrics import KneeScaleMetrics
-from hpa_replacement.observe.monitor import MetricsRequest, Reading, read
+from hpa_replacement.observe.monitor import Reading, read
 from hpa_replacement.observe.observation import Observation, metrics_request, sample_of
 from hpa_replacement.observe.sources import ClusterSource
 from hpa_replacement.observe.target_observer import TargetObserver
 from hpa_replacement.settings import Settings
 from hpa_replacement.status import read_state, status_of
+from hpa_replacement.target_owners import Owners, owners_of, target_key
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.events import Events
 from surgekit.kube.scale import NotScalable, Scales
-from surgekit.kube.scale_target import ScaleTarget
 from surgekit.kube.status import patch_status
-from surgekit.process.modes import Mode
 from surgekit.prometheus.client import Queries, QueryBatch
 from surgekit.prometheus.query_lanes import Lanes
 
-__all__ = ["PolicyReconciler", "ReadPolicy"]
+__all__ = ["ClusterAccess", "PolicyReconciler", "ReadPolicy"]
 
 log = structlog.get_logger(__name__)
 Json = dict[str, Any]
@@ -62,26 +62,34 @@ class _Memory:
     latency_s: float = 0.0  # of the last sample
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterAccess:
+    """Where policies, targets and metrics are read from, and decisions are written to."""
+
+    kube: Kube
+    source: ClusterSource
+    prometheus: Queries
+    events: Events  # about KneePolicies
+
+
 class PolicyReconciler:
     """Lives as long as this replica leads; the next leader starts from the statuses."""
 
     def __init__(
         self,
         settings: Settings,
-        kube: Kube,
-        source: ClusterSource,
-        prometheus: Queries,
+        cluster: ClusterAccess,
         metrics: KneeScaleMetrics,
-        events: Events,
         leads: Callable[[], bool],
         read_policy: ReadPolicy = kneepolicy.read,
     ) -> None:
-        self._settings, self._kube, self._source, self._prometheus = settings, kube, source, prometheus
-        self._metrics, self._events, self._leads, self._read_policy = metrics, events, leads, read_policy
-        self._scales = Scales(kube)
-        self._observer = TargetObserver(settings, source, self._scales)
+        self._kube, self._source, self._prometheus = cluster.kube, cluster.source, cluster.prometheus
+        self._events = cluster.events
+        self._settings, self._metrics, self._leads, self._read_policy = settings, metrics, leads, read_policy
+        self._scales = Scales(self._kube)
+        self._observer = TargetObserver(settings, self._source, self._scales)
         self._lanes = Lanes(
-            prometheus, _LANE_TIMEOUTS * settings.prometheus_timeout_s, not settings.unconfined_promql
+            self._prometheus, _LANE_TIMEOUTS * settings.prometheus_timeout_s, not settings.unconfined_promql
         )
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="policy")
         # By uid: a policy that is deleted and created again is another one.
@@ -110,7 +118,7 @@ class PolicyReconciler:
                 due.append((obj, policy))
         if due:
             with self._metrics.round_seconds.time():
-                self._reconcile(due, _owners(policies), now_s)
+                self._reconcile(due, owners_of(policies), now_s)
         return max(sleep_s, 0.01)
 
     def _read(self, obj: Json) -> KneePolicy | Refusal:
@@ -119,12 +127,12 @@ class PolicyReconciler:
         except PolicyError as error:
             return Refusal("InvalidPolicy", str(error))
 
-    def _reconcile(self, due: Sequence[_Due], owners: Mapping[Any, str], now_s: float) -> None:
+    def _reconcile(self, due: Sequence[_Due], owners: Owners, now_s: float) -> None:
         observations = self._pool.map(lambda one: self._observe(one[0], one[1], owners, now_s), due)
         shared: list[_Observed] = []
         by_namespace: dict[str, list[_Observed]] = defaultdict(list)
         for (obj, _), observation in zip(due, observations, strict=True):
-            request = _request(observation)
+            request = metrics_request(observation)
             own_lane = request is not None and not request.shared
             (by_namespace[_namespace(obj)] if own_lane else shared).append((obj, observation))
         for namespace, observed in by_namespace.items():
@@ -132,14 +140,15 @@ class PolicyReconciler:
         self._finish_all(shared, now_s, self._pool.map, QueryBatch(self._prometheus, now_s))
 
     def _observe(
-        self, obj: Json, policy: KneePolicy | Refusal, owners: Mapping[Any, str], now_s: float
+        self, obj: Json, policy: KneePolicy | Refusal, owners: Owners, now_s: float
     ) -> Observation | Refusal:
         if isinstance(policy, Refusal):
             return policy
         try:
-            owner = owners.get(_target_key(policy.target), policy.key)
+            owner = owners.get(target_key(policy.target), policy.key)
             latency_s = self._memories[_uid(obj)].latency_s
-            return self._observer.observe(policy, owner, self._state(obj), latency_s, now_s)
+            observation = self._observer.observe(policy, owner, self._state(obj), latency_s, now_s)
+            return replace(observation, inputs_at_s=self._inputs_at_s(time.monotonic()))
         except Refusal as refusal:
             return refusal
         except NotScalable as error:
@@ -149,6 +158,10 @@ class PolicyReconciler:
         except Exception as error:  # a bug met by one policy must not stop the others
             log.exception("observing the target failed", policy=policy.key)
             return Refusal("Failed", f"internal error: {error!r}")
+
+    def _inputs_at_s(self, now_s: float) -> dict[str, float]:
+        ages_s = self._source.ages_s(now_s)
+        return {"sample": now_s, **{name: now_s - age_s for name, age_s in ages_s.items()}}
 
     def _state(self, obj: Json) -> State:
         """From memory, since the watch may lag behind; at first from the status an earlier leader wrote."""
@@ -169,7 +182,7 @@ class PolicyReconciler:
         batch: QueryBatch,
     ) -> None:
         """Query the metrics of these policies, then decide and write each."""
-        requests = [request for _, observation in observed if (request := _request(observation))]
+        requests = [request for _, observation in observed if (request := metrics_request(observation))]
         readings = read(batch, requests, self._settings.scrape_interval_s)
 
         def finish(one: _Observed) -> None:
@@ -204,21 +217,22 @@ class PolicyReconciler:
     def _decide(self, obj: Json, observation: Observation, reading: Reading | str, now_s: float) -> None:
         policy, replicas = observation.policy, observation.scale.replicas
         sample = sample_of(observation, reading, now_s)
-        decision = decide(policy.policy, observation.state, sample, now_s)
+        ages_s = observation.ages_s(sample, time.monotonic())
+        decision = decide(policy.policy, observation.state, sample, now_s, ages_s)
         reason, message = reason_of(policy.policy, decision, sample), "; ".join(decision.reasons)
-        desired, shown = decision.replicas, decision.state.asked
+        desired, shown = decision.action.replicas, decision.action.state.asked
         if desired is not None and desired != replicas:
             log.info(
                 "decision", namespace=policy.namespace, policy=policy.name, mode=str(policy.mode),
-                decision=reason, replicas=desired, before=replicas, why=message,
+                decision=reason, replicas=desired, before=replicas, why=message, inputs_age_s=ages_s,
             )  # fmt: skip
             if observation.hold_reason:
-                decision = replace(decision, state=_state_if_not_applied(observation.state, decision))
+                decision = replace(decision, action=_if_not_applied(observation.state, decision.action))
                 message = f"{message} (not carried out: {observation.hold_reason})"
             elif policy.via is Via.SCALE and (error := self._scale(obj, observation, desired, message)):
                 reason, message = "TargetNotScalable", error
         memory = self._memories.setdefault(_uid(obj), _Memory())
-        memory.state = decision.state
+        memory.state = decision.action.state
         measured = sample if isinstance(sample, Sample) else None
         if measured and measured.latency_s is not None:
             memory.latency_s = measured.latency_s
@@ -253,29 +267,10 @@ class PolicyReconciler:
         patch_status(self._kube, kneepolicy.KNEE_POLICIES, metadata, whole)
 
 
-def _request(observation: Observation | Refusal) -> MetricsRequest | None:
-    """The request for metrics; None: nothing to ask."""
-    if isinstance(observation, Refusal) or observation.no_sample_reason:
-        return None
-    return metrics_request(observation)
-
-
-def _owners(policies: Sequence[_Due]) -> dict[Any, str]:
-    """For each target the policy that may scale it: the oldest one, since two would fight over it."""
-    owners: dict[Any, str] = {}
-    for _, policy in sorted(policies, key=lambda one: str(one[0]["metadata"].get("creationTimestamp"))):
-        if isinstance(policy, KneePolicy) and policy.mode is Mode.ENFORCE:
-            owners.setdefault(_target_key(policy.target), policy.key)
-    return owners
-
-
-def _target_key(target: ScaleTarget) -> tuple[str, str, str, str]:
-    return target.namespace, target.api_version.rpartition("/")[0], target.kind, target.name
-
-
-def _state_if_not_applied(before: State, decision: Decision) -> State:
+def _if_not_applied(before: State, decided: Scaling) -> Scaling:
     """Keep the state of before: a search would take the present replicas for all the cluster can start."""
-    return replace(before, decided_at_s=decision.state.decided_at_s, spending=decision.state.spending)
+    now = decided.state
+    return replace(decided, state=replace(before, decided_at_s=now.decided_at_s, spending=now.spending))
 
 
 def _key(obj: Json) -> str:

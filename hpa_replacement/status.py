@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from math import isfinite
 from typing import Any
 
 import msgspec
 
-from hpa_replacement.decision.model import Decision, Sample, State
+from hpa_replacement.decision.model import Sample, Scaling, State
 from hpa_replacement.search.state import Point, SearchState
+from surgekit.decision import Decision
 from surgekit.kube.conditions import stamp
 
 __all__ = ["read_state", "status_of"]
@@ -21,9 +23,9 @@ _POINT = tuple(f.name for f in fields(Point))
 _SCALING = tuple(f.name for f in fields(State) if f.name not in _SEPARATE)
 
 
-def status_of(decision: Decision, sample: Sample | None, replicas: int | None, now_s: float) -> Json:
+def status_of(decision: Decision[Scaling], sample: Sample | None, replicas: int | None, now_s: float) -> Json:
     """The `status` of a merge patch: None removes a key."""
-    state = decision.state
+    state = decision.action.state
     status: Json = {
         "replicas": replicas,
         "targetReplicas": state.asked,
@@ -50,6 +52,9 @@ def status_of(decision: Decision, sample: Sample | None, replicas: int | None, n
             "reason": decision.reasons[0] if decision.reasons else "",
             "reasons": list(decision.reasons),
             "at": stamp(now_s),
+            # Infinite before a watch's first list. No sample: None removes the age of an earlier one.
+            "inputsAgeSeconds": {"sample": None}
+            | {name: round(age_s, 1) for name, age_s in decision.inputs_age_s.items() if isfinite(age_s)},
         },
     }
     if sample:
@@ -67,7 +72,7 @@ def status_of(decision: Decision, sample: Sample | None, replicas: int | None, n
 
 
 def read_state(status: Mapping[str, Any]) -> State:
-    """Raises ValueError if it cannot be read: somebody else wrote it."""
+    """Raises ValueError if it cannot be read: another program wrote it."""
     try:
         scaling = status.get("scaling") or {}
         budget, search = status.get("budget"), status.get("search")

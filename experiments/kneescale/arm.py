@@ -179,6 +179,8 @@ class Arm:
             elif self._points[function]:
                 # The status does not show the last sample of a search separately.
                 self.tracks[function].samples.append(self._points.pop(function) + 1)
+                known = (policy.get("status") or {}).get("knownKnees") or ()
+                self.tracks[function].knees += [k["replicas"] for k in known if not k["inferred"]][-1:]
 
     def end(self) -> None:
         for function in FUNCTIONS:

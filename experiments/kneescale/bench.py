@@ -118,7 +118,7 @@ class _Bench:
             for name, trace in traces.items():
                 arm.clients(name, trace.clients_at(at_s))
 
-    # What an arm needs of the lab.
+    # As the Stage of the arms.
     @property
     def lab(self) -> Lab:
         return self._lab

@@ -1,8 +1,8 @@
 """A model of a function under closed-loop clients: what each way of scaling achieves with a budget.
 
 N clients, r pods chosen at random, one request at a time in each: throughput mu r N / (N + r - 1) and, by
-Little's law, latency N / throughput. Requests that wait longer than the
-gateway allows (exponential tail) are errors.
+Little's law, latency N / throughput. Requests that wait longer than the gateway allows (exponential tail)
+are errors.
 
 Figures of docs/results.md: python -m experiments.kneescale.closed_loop [runs]
 """
@@ -99,7 +99,7 @@ def kneescale(search: Search, capacity: int, budget: float, intervals: int) -> S
     )  # fmt: skip
     # The window begins with the first interval.
     first = Sample(1, 1, -1.0, -INTERVAL_S, 0.0, 0.0, 0.0, None, None, capacity)
-    state = [decide(policy, State(), first, 0.0).state]
+    state = [decide(policy, State(), first, 0.0).action.state]
 
     def scaler(m: Measured) -> int:
         start = m.now_s - INTERVAL_S
@@ -107,9 +107,9 @@ def kneescale(search: Search, capacity: int, budget: float, intervals: int) -> S
             m.replicas, m.replicas, start, start, m.now_s, m.throughput_per_s, m.errors_per_s, m.latency_s,
             m.utilisation, m.capacity,
         )  # fmt: skip
-        decision = decide(policy, state[0], sample, m.now_s)
-        state[0] = decision.state
-        return m.replicas if decision.replicas is None else decision.replicas
+        decided = decide(policy, state[0], sample, m.now_s).action
+        state[0] = decided.state
+        return m.replicas if decided.replicas is None else decided.replicas
 
     return scaler
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,43 +13,67 @@ from rich.table import Table
 
 from experiments.kneescale import bench, simulated
 from experiments.kneescale.figures import figures
-from experiments.kneescale.plan import ARMS, DYNAMIC, LOADS, STATIONARY, Plan
+from experiments.kneescale.plan import ARMS, DYNAMIC, LOADS, STATIONARY, STATIONARY_CLIENTS, Plan
 from experiments.kneescale.searched import scaler_of
+from experiments.kneescale.true_knee import true_knees
+from kwok.traffic.functions import CLUSTER, FUNCTIONS
 from surgekit.cli.json_file import takes_output, write_json
 
-__all__ = ["partial_of", "plan_of", "play", "show", "simulate"]
+__all__ = ["Options", "partial_of", "plan_of", "play", "searched_knees", "show", "simulate"]
 
 
-def plan_of(
-    quick: bool,
-    arms: Sequence[str],
-    load: str | None,
-    rounds: int,
-    time_factor: float,
-    at_once: int,
-    data: Path | None,
-) -> Plan:
-    if quick:
-        return Plan.quick(time_factor, data, arms, load)
+@dataclass(frozen=True)
+class Options:
+    """Which part of the comparison the command line asks for."""
+
+    quick: bool = False
+    arms: Sequence[str] = ()  # empty: all
+    load: str | None = None  # None: both
+    rounds: int = 3
+    time_factor: float = 4.0
+    at_once: int = 3
+    data: Path | None = None  # of an Azure trace; None: the extract shipped
+
+
+def plan_of(options: Options) -> Plan:
+    load, rounds = options.load, options.rounds
+    if options.quick:
+        return Plan.quick(options.time_factor, options.data, options.arms, load)
     played = {STATIONARY: rounds, DYNAMIC: 1} if load is None else {LOADS[load]: rounds}
-    return Plan.of(played, arms or ARMS, at_once, time_factor, data)
+    return Plan.of(played, options.arms or ARMS, options.at_once, options.time_factor, options.data)
 
 
 def partial_of(json_file: Path | None) -> Path | None:
-    """Where a run leaves what it has, so that the same command goes on after an interruption."""
+    """The file of finished batches: after an interruption the same command continues from it."""
     return None if json_file is None or takes_output(json_file) else json_file.with_suffix(".partial.jsonl")
 
 
 def play(plan: Plan, json_file: Path | None, say: Callable[[str], None]) -> dict[str, Any]:
     partial = partial_of(json_file)
-    say(f"{plan.minutes:.0f} minutes of load if nothing of it was played before")
+    say(f"{plan.minutes:.0f} minutes of load, less what was played before")
     if partial:
-        say(f"each batch that ends is kept in {partial}; the same command goes on from there")
+        say(f"finished batches are kept in {partial}; the same command continues from it")
     return bench.run(plan, partial, say)
 
 
 def simulate(plan: Plan, grid: bool, say: Callable[[str], None]) -> dict[str, Any]:
     return figures(simulated.run(plan, simulated.functions_of(grid), scaler_of, say), plan)
+
+
+def searched_knees(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """How near the searches came: by function, the true knee, those found, and their mean distance.
+
+    Under a budget a search also ends once the knee is surely above what the budget affords, and it asks for
+    little more than that: a true knee beyond is not reached.
+    """
+    searched = {name: knees for name, knees in found["knees_found"].items() if knees and name in FUNCTIONS}
+    near: dict[str, dict[str, Any]] = {}
+    for name, true in true_knees((FUNCTIONS[name] for name in searched), STATIONARY_CLIENTS).items():
+        knees = searched[name]
+        near[name] = {"true": true, "found": knees, "capacity": CLUSTER.capacity(FUNCTIONS[name].cpu_cores)}
+        if true is not None:
+            near[name]["off_by_mean"] = round(statistics.mean(abs(knee - true) for knee in knees), 2)
+    return near
 
 
 def show(found: Mapping[str, Any], json_file: Path | None) -> None:
@@ -60,6 +86,12 @@ def show(found: Mapping[str, Any], json_file: Path | None) -> None:
             worst = min(gain["by_function"].items(), key=lambda item: item[1])
             shares = [_said(gain[key]) for key in ("mean", "median", "best")]
             table.add_row(arm, *shares, f"{_said(worst[1])} ({worst[0]})")
+        console.print(table)
+    if near := found.get("searched_knees"):
+        table = Table("function", "true knee", "found", "off by", "of", title="knees of the stationary load")
+        for name, knees in near.items():
+            off_by, most = str(knees.get("off_by_mean", "-")), str(knees["capacity"])
+            table.add_row(name, str(knees["true"]), ", ".join(map(str, knees["found"])), off_by, most)
         console.print(table)
     console.print(f"samples a search: mean {found['samples_mean']}, most {found['samples_max']}")
 

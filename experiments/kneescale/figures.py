@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.kneescale.plan import OURS, Plan, Played
+from experiments.kneescale.plan import OURS, STATIONARY, Plan, Played
 
 __all__ = ["figures", "gains"]
 
@@ -17,6 +17,7 @@ def figures(played: Played, plan: Plan) -> dict[str, Any]:
     """Gains of medians over rounds."""
     scores: dict[str, dict[str, dict[str, list[float]]]] = {}
     samples: list[int] = []
+    knees: dict[str, list[int]] = {}
     for part, _, name in plan.rounds():
         for arm in part.arms:
             for function, track in played[name][arm].items():
@@ -24,6 +25,8 @@ def figures(played: Played, plan: Plan) -> dict[str, Any]:
                 by_arm.setdefault(arm, {}).setdefault(function, []).append(sum(track["score"]))
                 if arm == OURS:
                     samples += track["samples"]
+                    if part.load.name == STATIONARY.name:  # else the knee moves with the load
+                        knees.setdefault(function, []).extend(track["knees"])
     performance = {
         load: {
             arm: {f: round(statistics.median(v), 3) for f, v in functions.items()}
@@ -35,6 +38,7 @@ def figures(played: Played, plan: Plan) -> dict[str, Any]:
         "gain_over": {load: gains(arms) for load, arms in performance.items()},
         "samples_mean": round(statistics.mean(samples), 2) if samples else None,
         "samples_max": max(samples, default=None),
+        "knees_found": knees,
         "time_factor": plan.time_factor,
         "performance": performance,
         "played": {name: {arm: played[name][arm] for arm in part.arms} for part, _, name in plan.rounds()},

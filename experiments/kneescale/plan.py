@@ -12,14 +12,14 @@ from experiments.client_trace import ClientTrace, client_traces
 from kwok.errors import TrafficError
 
 __all__ = [
-    "ARMS", "DYNAMIC", "LOADS", "OURS", "SAMPLING_S", "STATIONARY", "Batch", "Load", "Part",
-    "Plan", "Played", "add_played", "read_played",
+    "ARMS", "DYNAMIC", "LOADS", "OURS", "SAMPLING_S", "STATIONARY", "STATIONARY_CLIENTS", "Batch", "Load",
+    "Part", "Plan", "Played", "add_played", "read_played",
 ]  # fmt: skip
 
 OURS = "ours"
 ARMS = (OURS, "paper", "hill_climbing", "random", "hpa30", "hpa60", "hpa70", "hpa90", "openfaas")
 SAMPLING_S = 30.0  # III-A
-_STATIONARY_CLIENTS = 20  # IV-D
+STATIONARY_CLIENTS = 20  # IV-D
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Load:
 
     def clients(self, names: Sequence[str], data: Path | None) -> dict[str, ClientTrace]:
         if self.name == "stationary":
-            return {name: ClientTrace(name, self.duration_s, (_STATIONARY_CLIENTS,)) for name in names}
+            return {name: ClientTrace(name, self.duration_s, (STATIONARY_CLIENTS,)) for name in names}
         return client_traces(names, data)
 
     def first(self, share: float) -> Load:

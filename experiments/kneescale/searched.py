@@ -1,4 +1,4 @@
-"""KneeScale as a scaler of the simulated comparison; here, since the lab does not know the parts."""
+"""KneeScale as a Scaler of the simulated comparison."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WINDOWS = (5, 4, 3)
 
 
 class KneeScale:
-    """One function's policy, decided every sampling interval on the clean part of it."""
+    """One function's policy. It decides every sampling interval, on the clean part of the interval."""
 
     tick_s = SAMPLING_S / _TICKS
     first = 1
@@ -30,10 +30,11 @@ class KneeScale:
     def __init__(self, search: Search, capacity: int, load: Load, creation_s: float) -> None:
         budget = Budget(load.budget, load.duration_s, AtEnd.STOP)
         self._policy = Policy(capacity, interval_s=SAMPLING_S, search=search, budget=budget)
-        # The controller's first look comes before any request: the window of the budget begins.
-        self._state = decide(self._policy, State(), NoSample("no requests yet"), 0.0).state
+        # The controller decides once before any request: the window of the budget begins.
+        self._state = decide(self._policy, State(), NoSample("no requests yet"), 0.0).action.state
         self._creation_s, self._unchanged_since_s, self._latency_s = creation_s, -SAMPLING_S, 0.0
         self.samples: list[int] = []
+        self.knees: list[int] = []
         self.reasons: list[tuple[str, ...]] = []
 
     def wanted(self, ticks: Sequence[simulation.Sample], replicas: int) -> int:
@@ -42,18 +43,19 @@ class KneeScale:
         now_s = ticks[-1].at_s
         decision = decide(self._policy, self._state, self._sample(ticks, replicas), now_s)
         searched = self._state.search
-        if searched is not None and decision.state.search is None:
+        if searched is not None and decision.action.state.search is None:
             self.samples.append(len(searched.points) + 1)  # the last one ended it
-        self._state = decision.state
+            self.knees += [k.replicas for k in decision.action.state.known if not k.inferred][-1:]
+        self._state = decision.action.state
         self.reasons.append(decision.reasons)
-        wanted = replicas if decision.replicas is None else decision.replicas
+        wanted = replicas if decision.action.replicas is None else decision.action.replicas
         if wanted != replicas:
             self._unchanged_since_s = now_s + (self._creation_s if wanted > replicas else 0.0)
         return wanted
 
     def _sample(self, ticks: Sequence[simulation.Sample], replicas: int) -> Sample | NoSample:
         now_s = ticks[-1].at_s
-        # As the controller has it: requests that wait in the pods there were before are let go first.
+        # As in the controller: first let the requests end that wait in the earlier pods.
         unchanged_s = now_s - self._unchanged_since_s - 2 * self._latency_s
         length = next((n for n in _WINDOWS if n * self.tick_s <= unchanged_s + 1e-6), _TICKS)
         seen = merged(ticks[-length:])

@@ -38,6 +38,10 @@ class Scaler(Protocol):
     def samples(self) -> Sequence[int]:
         """The number of samples of each finished search."""
 
+    @property
+    def knees(self) -> Sequence[int]:
+        """The knees that searches found."""
+
     def wanted(self, ticks: Sequence[Sample], replicas: int) -> int:
         """From all that was seen, the newest last, and the replicas wanted so far."""
 
@@ -54,6 +58,7 @@ class Hpa:
     tick_s: float = 15.0  # --horizontal-pod-autoscaler-sync-period
     first: int = 1
     samples: Sequence[int] = ()
+    knees: Sequence[int] = ()
     _tolerance: float = 0.1
     # As many recommendations as --horizontal-pod-autoscaler-downscale-stabilization (5 minutes) holds.
     _recommended: deque[int] = field(default_factory=lambda: deque(maxlen=20))
@@ -78,6 +83,7 @@ class OpenFaas:
     rule: OpenFaasRule
     tick_s: float = 2.5
     samples: Sequence[int] = ()
+    knees: Sequence[int] = ()
 
     @property
     def first(self) -> int:
@@ -168,7 +174,7 @@ def play(function: Function, trace: ClientTrace, load: Load, scaler: Scaler, see
         policy=policy,
         settings=Settings(interval_s=scaler.tick_s),
     )
-    track.samples = list(scaler.samples)
+    track.samples, track.knees = list(scaler.samples), list(scaler.knees)
     return track
 
 

@@ -18,6 +18,7 @@ class Track:
     latency_s: list[float | None] = field(default_factory=list)
     score: list[float] = field(default_factory=list)
     samples: list[int] = field(default_factory=list)  # of each search that ended
+    knees: list[int] = field(default_factory=list)  # found by the searches that found one
     latency_quantiles_s: dict[str, float] = field(default_factory=dict)
     first_latencies_s: list[float] = field(default_factory=list)  # fig. 16: of the first 200 invocations
 

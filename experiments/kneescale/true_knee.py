@@ -5,6 +5,7 @@ KneeScale II-A: a smoothing spline through (replicas, score), then Kneedle (conc
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -17,8 +18,9 @@ from scipy.interpolate import make_smoothing_spline
 from experiments.kneescale.traffic_simulation import Clients, Settings, simulate
 from kwok.errors import TrafficError
 from kwok.traffic.function import Function
+from kwok.traffic.functions import CLUSTER
 
-__all__ = ["Steady", "hpa_replicas", "measure", "sweep", "true_knee"]
+__all__ = ["Steady", "hpa_replicas", "measure", "sweep", "true_knee", "true_knees"]
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,17 @@ def true_knee(points: Sequence[Steady]) -> int | None:
     kneedle = KneeLocator(counts, smooth, S=1.0, curve="concave", direction="increasing", online=True)
     above_chord = dict(zip(counts, kneedle.y_difference, strict=True))
     return round(float(max(kneedle.all_knees, key=above_chord.__getitem__))) if kneedle.all_knees else None
+
+
+def true_knees(functions: Iterable[Function], clients: int) -> dict[str, int | None]:
+    """The knees of these functions in the lab's cluster, from a coarse sweep: one or two replicas off."""
+    found = {}
+    for function in functions:
+        most = CLUSTER.capacity(function.cpu_cores)
+        counts = sorted({round(float(count)) for count in np.linspace(1, most, 24)})
+        points = sweep(function, clients, counts, duration_s=600.0, processes=os.cpu_count() or 1)
+        found[function.name] = true_knee(points)
+    return found
 
 
 def hpa_replicas(points: Sequence[Steady], target: float) -> int:

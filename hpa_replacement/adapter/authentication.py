@@ -151,10 +151,10 @@ class FrontProxy(Table[FrontProxyRules]):
         self._watch = Watch(
             kube, _CONFIG_MAPS.path("kube-system"), self, fieldSelector=f"metadata.name={CONFIG_MAP}"
         )
-        self.rules: FrontProxyRules | None = None  # None until `load`: nobody is trusted
+        self.rules: FrontProxyRules | None = None  # None until `load`: no peer is trusted
 
     def load(self) -> None:
-        """Read the ConfigMap for the first time; raises, since without it nobody can be trusted."""
+        """Read the ConfigMap for the first time; raises, since without it no peer can be trusted."""
         self._take(self.read(self._kube.get(_CONFIG_MAPS.path("kube-system", CONFIG_MAP))))
 
     def start(self) -> None:

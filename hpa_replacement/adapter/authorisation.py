@@ -1,4 +1,4 @@
-"""Authorises every request by a SubjectAccessReview of the API server, whose answer is cached.
+"""Authorises every request by a SubjectAccessReview, and caches the API server's answers.
 
 The kube-apiserver has already authorised the requests it forwards; direct callers are authorised only here.
 Without an answer the request is refused.
@@ -42,13 +42,13 @@ class AccessRequest:
         )
 
 
-def review(who: Identity, access: AccessRequest) -> dict[str, Any]:
+def review(user: Identity, access: AccessRequest) -> dict[str, Any]:
     """Build the SubjectAccessReview."""
     spec: dict[str, Any] = {
-        "user": who.name,
-        "uid": who.uid,
-        "groups": list(who.groups),
-        "extra": {key: list(values) for key, values in who.extra},
+        "user": user.name,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {key: list(values) for key, values in user.extra},
     }
     if access.path:
         spec["nonResourceAttributes"] = {"path": access.path, "verb": access.verb}
@@ -65,23 +65,23 @@ class Authoriser:
         # Kept apart, so that refused requests do not evict allowed ones.
         self._denied: Expiring[tuple[Identity, AccessRequest], str] = Expiring(_DENIED_AT_MOST)
 
-    def check(self, who: Identity, access: AccessRequest, now_s: float) -> None:
+    def check(self, user: Identity, access: AccessRequest, now_s: float) -> None:
         """Raises a Refusal unless the API server allows it, or did so a moment ago."""
-        key = (who, access)
+        key = (user, access)
         if self._allowed.get(key, now_s):
             return
         refused = self._denied.get(key, now_s)
         if refused is None:
-            if not (refused := self._review(who, access)):
+            if not (refused := self._review(user, access)):
                 self._allowed.put(key, True, now_s + self._allowed_for_s)
                 return
             self._denied.put(key, refused, now_s + self._denied_for_s)
         raise Refusal(403, refused)
 
-    def _review(self, who: Identity, access: AccessRequest) -> str:
+    def _review(self, user: Identity, access: AccessRequest) -> str:
         """Why it is refused; empty if it is allowed."""
         try:
-            status = self._kube.create(_PATH, review(who, access))["status"]
+            status = self._kube.create(_PATH, review(user, access))["status"]
         except KubeUnreachable as error:
             raise Refusal(503, "the API server cannot be reached to authorise the request") from error
         except ApiError as error:
@@ -89,4 +89,4 @@ class Authoriser:
         if status.get("allowed") is True and not status.get("denied"):
             return ""
         reason = status.get("reason") or status.get("evaluationError") or ""
-        return f"User {who.name!r} cannot {access}" + (f": {reason}" if reason else "")
+        return f"User {user.name!r} cannot {access}" + (f": {reason}" if reason else "")

@@ -94,7 +94,7 @@ def compare(group: str, found: Json | None, service: Service, ca_pem: bytes | No
 def registrations(
     kube: Kube, groups: Sequence[str], service: Service, ca_pem: bytes | None
 ) -> list[Registration]:
-    """Read who owns the APIServices; writes nothing."""
+    """Read the owners of the APIServices; write nothing."""
     return [compare(group, _get(kube, group), service, ca_pem) for group in groups]
 
 
@@ -122,7 +122,7 @@ def _register(kube: Kube, groups: Sequence[str], service: Service, ca_pem: bytes
         if obj is None:
             kube.create(_API_SERVICES.path(), api_service(registration.group, service, ca_pem))
         elif not registration.current:
-            # With the version that was read: the patch fails if somebody changed it meanwhile.
+            # With the version that was read: the patch fails if it was changed meanwhile.
             metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
             body = {"metadata": metadata, "spec": _endpoint(service, ca_pem)}
             kube.patch(_API_SERVICES.path(name=_name(registration.group)), body)

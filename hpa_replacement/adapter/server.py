@@ -1,4 +1,4 @@
-"""The adapter under gunicorn: what is served at which path, to whom; health on a port of its own."""
+"""Serves the metrics APIs under gunicorn: paths, access checks, errors. Health has a port of its own."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Answer = flask.typing.ResponseReturnValue
 
 
 class Application:
-    """What the worker serves, and what it needs to know whom to serve."""
+    """The WSGI application of a worker, with its watches and caches."""
 
     def __init__(self, settings: Settings, kube: Kube) -> None:
         self.settings = settings
@@ -71,20 +71,21 @@ class Application:
         return self
 
     def load(self) -> None:
-        """Whom to trust. Without that nothing can be served: after a while, let whoever restarts us try."""
+        """Read which front proxies to trust. Without them nothing can be served: raise after a while, so that
+        gunicorn starts another worker."""
         deadline_s = time.monotonic() + _LOAD_S
         while True:
             try:
                 self._front_proxy.load()
                 break
             except (KubeUnreachable, ApiError, FrontProxyError) as error:
-                log.warning("whom to trust is not known yet", error=str(error))
+                log.warning("front proxy rules not read yet, will retry", error=str(error))
                 if time.monotonic() > deadline_s:
                     raise
                 time.sleep(1.0)
         directory = self.settings.tls_directory
         tls = ReloadingServerContext(directory / "tls.crt", directory / "tls.key", self._ca_file)
-        requests = HttpPort(self, REQUESTS, tls.context, self._believes)
+        requests = HttpPort(self, REQUESTS, tls.context, self._trusts)
         self.ports = requests, health_port(self, requests=requests)
 
     def stop(self) -> None:
@@ -99,21 +100,21 @@ class Application:
         return self.policies.age_s(time.monotonic())
 
     def alive(self, now_s: float) -> bool:  # noqa: ARG002
-        return True  # whoever answers this lives
+        return True  # a worker that answers is alive
 
     def not_ready(self, now_s: float) -> str:
         fresh = self.policies.age_s(now_s) <= self.settings.max_input_age_s
         return "" if fresh else "no word of KneePolicies from the API server"
 
-    def _believes(self, name: str | None) -> bool:
+    def _trusts(self, name: str | None) -> bool:
         rules = self._front_proxy.rules
         return rules is not None and rules.trusts(name)
 
-    def admit(self, asked: AccessRequest) -> None:
-        """Raises a Refusal unless whoever asks is known and may."""
-        self._authoriser.check(self._who(flask.request.environ), asked, time.monotonic())
+    def authorise(self, access: AccessRequest) -> None:
+        """Raise a Refusal unless the caller is authenticated and authorised."""
+        self._authoriser.check(self._identity(flask.request.environ), access, time.monotonic())
 
-    def _who(self, environ: dict[str, Any]) -> Identity:
+    def _identity(self, environ: dict[str, Any]) -> Identity:
         rules = self._front_proxy.rules
         peer = environ.get(PEER)
         if rules is not None and rules.trusts(peer):
@@ -169,10 +170,10 @@ def _flask(application: Application) -> flask.Flask:
         return _answer(found, values.custom_list)
 
     @app.before_request
-    def admitted() -> None:
-        """Before anything is said, whatever the method: metrics are resources, everything else is a path."""
+    def authorise() -> None:
+        """Come before every handler, whatever the method: metrics are resources, all else is a path."""
         flask.g.begin_s = time.perf_counter()
-        application.admit(_asked())
+        application.authorise(_access_request())
 
     @app.after_request
     def counted(response: flask.Response) -> flask.Response:
@@ -205,23 +206,30 @@ def _flask(application: Application) -> flask.Flask:
     return app
 
 
-def _asked() -> AccessRequest:
-    asked, view = flask.request, flask.request.view_args or {}
-    match asked.endpoint:
+def _access_request() -> AccessRequest:
+    """As kube-apiserver reads the same path: one rule in RBAC holds for both."""
+    request, names = flask.request, flask.request.view_args or {}
+    match request.endpoint:
         case "external_metric":
-            return _attributes("list", discovery.EXTERNAL, view["namespace"], view["metric"])
+            return AccessRequest(
+                "list",
+                group=discovery.EXTERNAL,
+                version=discovery.VERSIONS[discovery.EXTERNAL],
+                resource=names["metric"],
+                namespace=names["namespace"],
+            )
         case "custom_metric":
-            names = (discovery.POLICIES, view["metric"], view["name"])
-            return _attributes("get", discovery.CUSTOM, view["namespace"], *names)
+            return AccessRequest(
+                "get",
+                group=discovery.CUSTOM,
+                version=discovery.VERSIONS[discovery.CUSTOM],
+                resource=discovery.POLICIES,
+                subresource=names["metric"],
+                namespace=names["namespace"],
+                name=names["name"],
+            )
         case _:
-            return AccessRequest(asked.method.lower(), path=asked.path)
-
-
-def _attributes(
-    verb: str, group: str, namespace: str, resource: str, subresource: str = "", name: str = ""
-) -> AccessRequest:
-    """As kube-apiserver reads the same path: the one rule in RBAC holds for both."""
-    return AccessRequest(verb, "", group, discovery.VERSIONS[group], resource, subresource, namespace, name)
+            return AccessRequest(request.method.lower(), path=request.path)
 
 
 def _known(group: str, version: str | None = None) -> None:

@@ -22,7 +22,7 @@ _DEFAULT_INTERVAL = "30s"  # the CRD's default, which the paper uses
 
 
 class Policies(Table[PolicyFacts]):
-    """Consumes the watch; `table` is replaced as a whole, so readers need no lock."""
+    """Keeps `table` up to date. It is replaced as a whole, so readers need no lock."""
 
     def __init__(self, kube: Kube, unreadable: Unreadable) -> None:
         super().__init__(unreadable)

@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hpa_replacement.decision.context import DecisionContext
-from hpa_replacement.decision.model import Decision, KnownKnee
+from hpa_replacement.decision.model import KnownKnee, Scaling
 from hpa_replacement.decision.searching import TROUBLED_MAX, begin_search
+from surgekit.decision import Decision
 
 __all__ = ["handle_load"]
 
 
-def handle_load(context: DecisionContext) -> Decision:
+def handle_load(context: DecisionContext) -> Decision[Scaling]:
     """Lines 30 to 38."""
     if context.sample.throughput_per_s <= 0 and not context.trouble:
         return context.hold("no load")
@@ -34,7 +35,7 @@ def _closest_throughput(context: DecisionContext) -> KnownKnee | None:
     return min(context.state.known, key=lambda k: abs(k.throughput_per_s - t_current), default=None)
 
 
-def _scale_up(context: DecisionContext) -> Decision:
+def _scale_up(context: DecisionContext) -> Decision[Scaling]:
     """Lines 12 to 25."""
     thresholds, replicas = context.policy.thresholds, context.sample.replicas
     known, state = _closest_throughput(context), context.state
@@ -58,7 +59,7 @@ def _scale_up(context: DecisionContext) -> Decision:
     return begin_search(context, replicas + 1, right, context.trouble, state=state)
 
 
-def _scale_down(context: DecisionContext, why: str) -> Decision:
+def _scale_down(context: DecisionContext, why: str) -> Decision[Scaling]:
     """Lines 26 to 29. Does nothing while no knee is known."""
     known, replicas = _closest_throughput(context), context.sample.replicas
     if known is None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hpa_replacement.decision import budget
-from hpa_replacement.decision.model import Decision, Sample, State
+from hpa_replacement.decision.model import Sample, Scaling, State
 from hpa_replacement.decision.policy import Policy
 from hpa_replacement.search import Variant
+from surgekit.decision import Decision
 
 __all__ = ["LOAD_MEMORY", "DecisionContext"]
 
@@ -96,12 +97,12 @@ class DecisionContext:
     def clamp(self, replicas: int) -> int:
         return max(min(replicas, self.ceiling), self.low)
 
-    def scale(self, replicas: int, *reasons: str, state: State | None = None) -> Decision:
+    def scale(self, replicas: int, *reasons: str, state: State | None = None) -> Decision[Scaling]:
         """Ask for this many replicas, clamped to the bounds."""
         replicas = self.clamp(replicas)
         state = replace(state or self.state, asked=replicas, asked_at_s=self.now_s)
-        return Decision(replicas, state, reasons)
+        return Decision(Scaling(replicas, state), reasons)
 
-    def hold(self, *reasons: str, state: State | None = None) -> Decision:
+    def hold(self, *reasons: str, state: State | None = None) -> Decision[Scaling]:
         """Leave the replicas as they are."""
-        return Decision(None, state or self.state, reasons)
+        return Decision(Scaling(None, state or self.state), reasons)

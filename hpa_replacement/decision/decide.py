@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from hpa_replacement.decision import budget
 from hpa_replacement.decision.algorithm2 import handle_load
 from hpa_replacement.decision.context import DecisionContext
 from hpa_replacement.decision.load_following import follow_load, remember_load
-from hpa_replacement.decision.model import Decision, NoSample, Sample, State
+from hpa_replacement.decision.model import NoSample, Sample, Scaling, State
 from hpa_replacement.decision.policy import Policy
 from hpa_replacement.decision.searching import READY_WAIT, continue_search
+from surgekit.decision import Decision
 
 __all__ = ["decide"]
 
@@ -20,26 +23,38 @@ _CLOCK_JUMP = 10
 _STALE = 3
 
 
-def decide(policy: Policy, state: State, sample: Sample | NoSample, now_s: float) -> Decision:
+def decide(
+    policy: Policy,
+    state: State,
+    sample: Sample | NoSample,
+    now_s: float,
+    inputs_age_s: Mapping[str, float] = MappingProxyType({}),
+) -> Decision[Scaling]:
+    """`inputs_age_s`: of the sample and the tables behind it, by source; the decision carries them along."""
+    return replace(_decide(policy, state, sample, now_s), inputs_age_s=inputs_age_s)
+
+
+def _decide(policy: Policy, state: State, sample: Sample | NoSample, now_s: float) -> Decision[Scaling]:
     last_s = state.decided_at_s
     state = replace(state, decided_at_s=now_s)
     if last_s is not None and not 0 <= now_s - last_s <= _CLOCK_JUMP * policy.interval_s:
         return _after_clock_jump(state, last_s, now_s)
     state = _charge_budget(policy, state, sample, now_s if last_s is None else last_s, now_s)
     unusable = sample.reason if isinstance(sample, NoSample) else _why_unusable(policy, sample, now_s)
-    ended = _end_or_renew_budget(policy, state, now_s, usable=not unusable)
+    ended = _end_or_renew_budget(policy, state, sample, now_s, usable=not unusable)
     if ended is not None:
         return ended
     if unusable or isinstance(sample, NoSample):
         return _undecided(state, unusable)
     state = replace(state, running=sample.replicas)
-    decision = _decide(DecisionContext(policy, state, sample, now_s))
-    running = sample.replicas if decision.replicas is None else decision.replicas
-    kept = replace(decision.state, cpu_utilisation=sample.cpu_utilisation, running=running)
-    return replace(decision, state=kept)
+    decision = _scale(DecisionContext(policy, state, sample, now_s))
+    replicas = decision.action.replicas
+    running = sample.replicas if replicas is None else replicas
+    kept = replace(decision.action.state, cpu_utilisation=sample.cpu_utilisation, running=running)
+    return replace(decision, action=Scaling(replicas, kept))
 
 
-def _decide(context: DecisionContext) -> Decision:
+def _scale(context: DecisionContext) -> Decision[Scaling]:
     """Go on with a search, return to the bounds, wait for replicas to be Ready, or handle the load."""
     if context.follows_load:
         context = remember_load(context)
@@ -57,7 +72,7 @@ def _decide(context: DecisionContext) -> Decision:
     return follow_load(context) if context.follows_load else handle_load(context)
 
 
-def _after_clock_jump(state: State, last_s: float, now_s: float) -> Decision:
+def _after_clock_jump(state: State, last_s: float, now_s: float) -> Decision[Scaling]:
     """Skip one decision: earlier times mean nothing now. Everything learnt stays."""
     spending = state.spending
     if spending is not None and spending.window_start_s > now_s:
@@ -87,14 +102,20 @@ def _charge_budget(
     return replace(state, spending=spending)
 
 
-def _end_or_renew_budget(policy: Policy, state: State, now_s: float, *, usable: bool) -> Decision | None:
+def _end_or_renew_budget(
+    policy: Policy, state: State, sample: Sample | NoSample, now_s: float, *, usable: bool
+) -> Decision[Scaling] | None:
     """Stop or hold when the budget is spent, start again in a new window; None: go on deciding."""
     if policy.budget is None or state.spending is None:
         return None
     enough = budget.affordable(state.spending, policy.budget) >= policy.min_replicas
     if state.stopped and enough:
+        if isinstance(sample, Sample) and sample.capacity < policy.min_replicas:
+            return None  # no room to start again
         state = replace(state, stopped=False, asked=policy.min_replicas, asked_at_s=now_s)
-        return Decision(policy.min_replicas, state, ("a new budget: replicas again",))
+        return Decision(
+            Scaling(policy.min_replicas, state), ("a new budget window: start again with minReplicas",)
+        )
     if not state.stopped and (enough or not usable):
         return None
     replicas = budget.at_end(policy.budget, policy.min_replicas)
@@ -102,7 +123,7 @@ def _end_or_renew_budget(policy: Policy, state: State, now_s: float, *, usable: 
         state, search=None, stopped=replicas == 0, asked=replicas, asked_at_s=now_s, running=replicas
     )
     why = f"the budget of {policy.budget.replica_intervals:g} is spent: {policy.budget.at_end}"
-    return Decision(replicas, state, (why,))
+    return Decision(Scaling(replicas, state), (why,))
 
 
 def _why_unusable(policy: Policy, sample: Sample, now_s: float) -> str:
@@ -113,9 +134,9 @@ def _why_unusable(policy: Policy, sample: Sample, now_s: float) -> str:
     if sample.capacity < policy.min_replicas:
         return f"capacity {sample.capacity} is below minReplicas {policy.min_replicas}"
     if sample.replicas == 0:
-        return "the target has 0 replicas: somebody stopped it"
+        return "the target has 0 replicas: it was stopped from outside"
     return ""
 
 
-def _undecided(state: State, why: str) -> Decision:
-    return Decision(None, state, (why,), valid=False)
+def _undecided(state: State, why: str) -> Decision[Scaling]:
+    return Decision(Scaling(None, state), (why,), valid=False)

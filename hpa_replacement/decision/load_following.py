@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from hpa_replacement.decision.budget import limit_to_share
 from hpa_replacement.decision.context import LOAD_MEMORY, DecisionContext
-from hpa_replacement.decision.model import Decision, State
+from hpa_replacement.decision.model import Scaling, State
 from hpa_replacement.decision.searching import (
     EVIDENCE_KEPT,
     TROUBLED_MAX,
@@ -21,6 +21,7 @@ from hpa_replacement.decision.searching import (
     knee_for,
 )
 from hpa_replacement.search.load import TOO_FAR, load_of, near
+from surgekit.decision import Decision
 
 __all__ = ["follow_load", "remember_load"]
 
@@ -42,7 +43,7 @@ def remember_load(context: DecisionContext) -> DecisionContext:
     return replace(context, state=replace(state, loads=(*state.loads, load)[-LOAD_MEMORY:]))
 
 
-def follow_load(context: DecisionContext) -> Decision:
+def follow_load(context: DecisionContext) -> Decision[Scaling]:
     state, sample, here = context.state, context.sample, context.sample.point()
     load = load_of(here, state.evidence)
     if not state.known or not is_known(load, state.known, state.evidence):
@@ -67,7 +68,7 @@ def follow_load(context: DecisionContext) -> Decision:
     return context.scale(desired, why, *budget_reason, state=state)
 
 
-def _search_unknown_load(context: DecisionContext, load: float) -> Decision:
+def _search_unknown_load(context: DecisionContext, load: float) -> Decision[Scaling]:
     sample, evidence = context.sample, context.state.evidence
     if sample.idle:
         return context.hold("no load, and no knee is known")
@@ -88,7 +89,7 @@ def _knee(context: DecisionContext, load: float) -> int:
     return min(max(knee, context.low), context.high)
 
 
-def _doubt_knee(context: DecisionContext, state: State, load: float, why: str) -> Decision:
+def _doubt_knee(context: DecisionContext, state: State, load: float, why: str) -> Decision[Scaling]:
     """Errors although the knee's replicas run: after two clean samples forget all knees and search again."""
     troubled = state.troubled + 1
     if troubled < TROUBLED_MAX or is_confirmed(load, state.known, state.evidence):

@@ -1,14 +1,14 @@
-"""Values of a decision: the sample, the state carried between decisions, the decision."""
+"""Values of a decision: the sample, the state carried between decisions, the action decided on."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hpa_replacement.search.score import concurrency, performance_score
 from hpa_replacement.search.state import Point, SearchState
 
-__all__ = ["Decision", "KnownKnee", "NoSample", "Sample", "Spending", "State"]
+__all__ = ["KnownKnee", "NoSample", "Sample", "Scaling", "Spending", "State"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +118,8 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """`replicas` None: leave the target alone. `valid` False: the inputs were no basis for a decision."""
+class Scaling:
+    """The action of a decision: set `replicas` (None: leave the target alone), then keep `state`."""
 
     replicas: int | None
     state: State
-    reasons: tuple[str, ...] = field(default=())
-    valid: bool = True

@@ -15,10 +15,11 @@ import numpy as np
 
 from hpa_replacement.decision.budget import BEYOND_KNEE, limit_to_share
 from hpa_replacement.decision.context import DecisionContext
-from hpa_replacement.decision.model import Decision, KnownKnee, State
+from hpa_replacement.decision.model import KnownKnee, Scaling, State
 from hpa_replacement.search import Found, Point, SearchState, ask, observe, start
 from hpa_replacement.search.best import knee_at
 from hpa_replacement.search.load import TOO_FAR, load_of
+from surgekit.decision import Decision
 
 __all__ = [
     "EVIDENCE_KEPT",
@@ -50,7 +51,7 @@ def begin_search(
     *reasons: str,
     state: State | None = None,
     evidence: tuple[Point, ...] = (),
-) -> Decision:
+) -> Decision[Scaling]:
     """FindKnee(left, right) of Algorithm 2: ask for its first sample, or answer if there is no choice."""
     state = state or context.state
     reach = min(context.search_ceiling, right)
@@ -76,7 +77,7 @@ def begin_search(
     return _take_step(context, state, search, *reasons, f"searching the knee between {left} and {right}")
 
 
-def continue_search(context: DecisionContext) -> Decision:
+def continue_search(context: DecisionContext) -> Decision[Scaling]:
     """Take the sample if it counts, else wait for one that does."""
     search, sample = context.state.search, context.sample
     asked = context.state.asked
@@ -95,14 +96,16 @@ def continue_search(context: DecisionContext) -> Decision:
     return _wait_for_ready(context, search, asked)
 
 
-def _wait_for_ready(context: DecisionContext, search: SearchState, asked: int) -> Decision:
+def _wait_for_ready(context: DecisionContext, search: SearchState, asked: int) -> Decision[Scaling]:
     """Wait for the replicas asked for; then go on with those that are Ready, or give up."""
     sample = context.sample
     waited_s = context.now_s - context.state.asked_at_s
     if waited_s <= READY_WAIT * context.policy.interval_s:
         missing = "window not clean" if sample.ready_replicas == asked else f"{sample.ready_replicas} Ready"
         # Not scale(): asked_at_s must stay, or the wait would never end.
-        return Decision(asked, context.state, (f"waiting for a sample with {asked} replicas: {missing}",))
+        return Decision(
+            Scaling(asked, context.state), (f"waiting for a sample with {asked} replicas: {missing}",)
+        )
     if sample.settled and search.left <= sample.ready_replicas < asked:
         search = observe(replace(search, reach=sample.ready_replicas), sample.point())
         why = f"only {sample.ready_replicas} of {asked} became Ready in {waited_s:.0f} s"
@@ -110,7 +113,9 @@ def _wait_for_ready(context: DecisionContext, search: SearchState, asked: int) -
     return _give_up(context, f"{sample.ready_replicas} of {asked} replicas Ready after {waited_s:.0f} s")
 
 
-def _take_step(context: DecisionContext, state: State, search: SearchState, *reasons: str) -> Decision:
+def _take_step(
+    context: DecisionContext, state: State, search: SearchState, *reasons: str
+) -> Decision[Scaling]:
     step = ask(search, context.policy.search.next_step)
     if isinstance(step, Found):
         return _adopt_knee(context, state, search, step, *reasons)
@@ -119,7 +124,7 @@ def _take_step(context: DecisionContext, state: State, search: SearchState, *rea
 
 def _adopt_knee(
     context: DecisionContext, state: State, search: SearchState, found: Found, *reasons: str
-) -> Decision:
+) -> Decision[Scaling]:
     """K.append(t_current, k); r <- k (lines 22 and 23). Variant best keeps the load at the search's end."""
     here = context.sample.point()
     throughput_per_s = here.throughput_per_s if context.follows_load else state.search_throughput_per_s
@@ -137,7 +142,7 @@ def _adopt_knee(
     return context.scale(replicas, *reasons, *budget_reason, state=state)
 
 
-def _give_up(context: DecisionContext, why: str) -> Decision:
+def _give_up(context: DecisionContext, why: str) -> Decision[Scaling]:
     state = replace(context.state, search=None, doubted=False)
     return context.scale(
         context.state.searched_from, f"search given up: {why}; back to where it began", state=state

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
 
 from hpa_replacement.knative import pod_autoscaler
 from hpa_replacement.knative.pod_autoscaler import PodAutoscalerError, is_ours
-from hpa_replacement.knative.pod_autoscaler_status import Observed
+from hpa_replacement.knative.pod_autoscaler_status import Observed, RevisionView
 from hpa_replacement.knative.reconciliation import SKS_PATH, Create, Patch, Step, plan
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.observe.sources import ClusterSource, unchanged
@@ -86,7 +86,7 @@ class PodAutoscalerLoop:
                 self._reconciled.clear()  # another replica may have written meanwhile
                 continue
             try:
-                self._reconcile_due(now_s)
+                self._reconcile_due(now_s, {**self._source.ages_s(now_s), **ages_s})
             except Exception:
                 log.exception("reconciling PodAutoscalers failed")
 
@@ -103,7 +103,7 @@ class PodAutoscalerLoop:
                 logged = str(error)
             self._stopping.wait(_RETRY_S)
 
-    def _reconcile_due(self, now_s: float) -> None:
+    def _reconcile_due(self, now_s: float, ages_s: Mapping[str, float]) -> None:
         with self._lock:
             pas, skss = dict(self._pas.rows), dict(self._skss.rows)
         policies = {(p["metadata"]["namespace"], p["metadata"]["name"]): p for p in self._source.policies()}
@@ -115,7 +115,7 @@ class PodAutoscalerLoop:
             versions = (*map(_version, (obj, sks, policy)), self._ready_pods(name))
             reconciled, requeue_s = self._reconciled.get(name, (None, 0.0))
             if versions != reconciled or now_s >= requeue_s:
-                done = self._reconcile(name, obj, sks, policy)
+                done = self._reconcile(name, obj, sks, policy, ages_s)
                 self._reconciled[name] = (versions, now_s + (_RESYNC_S if done else _RETRY_S))
 
     def _ready_pods(self, name: Name) -> int | None:
@@ -124,14 +124,24 @@ class PodAutoscalerLoop:
         replicas, _ = self._source.replicas(name[0], self._selectors[name])
         return sum(r.serves for r in replicas)
 
-    def _reconcile(self, name: Name, obj: Json, sks: Json | None, policy: Json | None) -> bool:
+    def _reconcile(
+        self, name: Name, obj: Json, sks: Json | None, policy: Json | None, ages_s: Mapping[str, float]
+    ) -> bool:
         """Whether it succeeded; otherwise it is retried soon."""
         try:
             target = self._observe(name, obj)
-            for step in plan(obj, sks, policy, target, self._settings.knative_max_scale, time.time()):
+            view = RevisionView(obj, sks, policy, target, time.time(), ages_s)
+            decision = plan(view, self._settings.knative_max_scale)
+            if decision.action:
+                log.info(
+                    "decision", podautoscaler="/".join(name), valid=decision.valid,
+                    steps=[type(step).__name__ for step in decision.action],
+                    why="; ".join(decision.reasons), inputs_age_s=dict(decision.inputs_age_s),
+                )  # fmt: skip
+            for step in decision.action:
                 if not self._leads():
                     return False
-                self._apply(name, step)
+                self._apply(step)
         except (ApiError, KubeUnreachable, NotScalable) as error:
             # Overtaken: the watch has not delivered our own write yet, or the object was replaced.
             if not (isinstance(error, ApiError) and error.overtaken):
@@ -154,7 +164,7 @@ class PodAutoscalerLoop:
         self._selectors[name] = scale.selector
         return Observed(scale.replicas, self._ready_pods(name) or 0)
 
-    def _apply(self, name: Name, step: Step) -> None:
+    def _apply(self, step: Step) -> None:
         if isinstance(step, Create):
             self._kube.create(step.path, step.body)
         elif isinstance(step, Patch):
@@ -162,7 +172,6 @@ class PodAutoscalerLoop:
         else:
             self._scales.set(step.target, step.replicas)
             self._metrics.changes.inc()
-        log.info("applied", podautoscaler="/".join(name), step=type(step).__name__)
 
 
 def _version(obj: Json | None) -> str:

@@ -7,13 +7,13 @@ when Active, SKSReady and ScaleTargetInitialized are, and False when one of them
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hpa_replacement.knative.pod_autoscaler import PodAutoscaler
 from surgekit.kube.conditions import stamp
 
-__all__ = ["Condition", "Observed", "condition_of", "status_if_refused", "status_of"]
+__all__ = ["Condition", "Observed", "RevisionView", "condition_of", "status_if_refused", "status_of"]
 
 Json = dict[str, Any]
 _DEPENDENTS = ("Active", "SKSReady", "ScaleTargetInitialized")
@@ -25,6 +25,24 @@ class Observed:
 
     replicas: int
     ready: int
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionView:
+    """A PodAutoscaler and the objects of its name, as observed at one moment."""
+
+    pod_autoscaler: Json
+    sks: Json | None  # the ServerlessService; like the policy, it may have another owner
+    policy: Json | None
+    target: Observed | str  # the scale target, or why it could not be observed
+    now_s: float
+    inputs_age_s: Mapping[str, float] = field(default_factory=dict)  # by source
+
+    @property
+    def desired(self) -> int | None:
+        """The replicas the policy asks for."""
+        desired: int | None = ((self.policy or {}).get("status") or {}).get("targetReplicas")
+        return desired
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +58,8 @@ def condition_of(obj: Json | None, kind: str) -> Condition:
     return Condition(known.get("status", "Unknown"), known.get("reason", ""), known.get("message", ""))
 
 
-def status_of(
-    pa: PodAutoscaler,
-    before: Json,
-    sks: Json | None,
-    desired: int | None,
-    target: Observed | str,
-    now_s: float,
-) -> Json:
-    """`desired`: the replicas the policy asks for; `target`: as observed, or why it could not be."""
+def status_of(pa: PodAutoscaler, view: RevisionView) -> Json:
+    before, sks, target = view.pod_autoscaler, view.sks, view.target
     served = (sks or {}).get("status") or {}
     current = served.get("observedGeneration") == (sks or {"metadata": {}})["metadata"].get("generation")
     sks_ready = current and condition_of(sks, "Ready").status == "True"
@@ -70,10 +81,10 @@ def status_of(
         "observedGeneration": pa.generation,
         "serviceName": served.get("serviceName", ""),
         "metricsServiceName": served.get("privateServiceName", ""),
-        "conditions": _written(before, conditions, now_s),
+        "conditions": _written(before, conditions, view.now_s),
     }
     if isinstance(target, Observed):  # else keep the last known values
-        scale = target.replicas if desired is None else desired
+        scale = target.replicas if view.desired is None else view.desired
         status |= {"desiredScale": min(max(scale, pa.low), pa.high), "actualScale": target.ready}
     return status
 

@@ -14,7 +14,7 @@ __all__ = ["Resources", "capacity", "replicas_that_fit"]
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Whole numbers, so that an exact fit is no rounding matter."""
+    """Whole numbers: an exact fit does not depend on rounding."""
 
     cpu_millis: int
     memory_bytes: int

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from hpa_replacement.conditions import Refusal
 from hpa_replacement.decision.model import NoSample, Sample, State
@@ -32,6 +32,13 @@ class Observation:
     capacity: int = 0
     no_sample_reason: str = ""  # why Prometheus is not asked; empty when it is
     hold_reason: str = ""  # why the decision is not applied; empty when it is
+    # When the API server last confirmed each table, and when the sample's window ended; a monotonic clock.
+    inputs_at_s: Mapping[str, float] = field(default_factory=dict)
+
+    def ages_s(self, sample: Sample | NoSample, now_s: float) -> dict[str, float]:
+        """The age of each input of a decision on this sample."""
+        unused = {"sample"} if isinstance(sample, NoSample) else set()
+        return {name: now_s - at_s for name, at_s in self.inputs_at_s.items() if name not in unused}
 
 
 # A sample may be shorter than its interval, so that a step of a search costs one interval and not two. Only
@@ -70,7 +77,10 @@ def why_not_applied(policy: KneePolicy, owner: str, hpas: Sequence[str]) -> str:
     return "" if enforce else str(policy.mode)
 
 
-def metrics_request(observation: Observation) -> MetricsRequest:
+def metrics_request(observation: Observation | Refusal) -> MetricsRequest | None:
+    """None: there is nothing to ask Prometheus for."""
+    if isinstance(observation, Refusal) or observation.no_sample_reason:
+        return None
     policy = observation.policy
     return MetricsRequest(
         policy.key,

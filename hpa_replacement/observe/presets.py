@@ -12,6 +12,10 @@ from dataclasses import dataclass
 __all__ = ["CPU", "PRESETS", "Preset"]
 
 
+# From a function's namespace and name: the labels that name it in the results of a query.
+FunctionLabels = Callable[[str, str], Mapping[str, str]]
+
+
 @dataclass(frozen=True)
 class Preset:
     """The queries for one kind of gateway; `$window` is the length of the sample."""
@@ -20,27 +24,36 @@ class Preset:
     latency: str  # mean seconds of a request
     errors: str  # failed requests a second
     samples: str  # scrapes within the window: too few do not cover it
-    # From a function's namespace and name: the labels that name it in the results.
-    key: Callable[[str, str], Mapping[str, str]]
+    key: FunctionLabels
 
 
-def _preset(
-    requests: str, ok: str, failed: str, seconds: str, by: str, key: Callable[[str, str], Mapping[str, str]]
-) -> Preset:
-    """`requests` is the counter, `seconds` the histogram or summary, `ok` and `failed` select their codes."""
+@dataclass(frozen=True)
+class _GatewayMetrics:
+    """The metrics of a gateway that counts requests by code, and times them."""
 
-    def rate(name: str, selector: str = "") -> str:
-        return f"sum by ({by}) (rate({name}{{{selector}}}[$window]))"
+    requests: str  # the counter
+    ok: str  # selects the codes of successful requests
+    failed: str  # selects the others
+    seconds: str  # the histogram or summary
+    by: str  # the labels that name a function
+    key: FunctionLabels
 
-    return Preset(
-        throughput=f"{rate(requests, ok)} or 0 * {rate(requests)}",
-        errors=f"{rate(requests, failed)} or 0 * {rate(requests)}",
-        # Only successful requests where the histogram has codes: failed ones waited for the timeout.
-        latency=f"{rate(seconds + '_sum', ok)} / ({rate(seconds + '_count', ok)} > 0)"
-        f" or {rate(seconds + '_sum')} / {rate(seconds + '_count')}",
-        samples=f"max by ({by}) (count_over_time({requests}[$window]))",
-        key=key,
-    )
+    def preset(self) -> Preset:
+        requests, by = self.requests, self.by
+        total_s, count = f"{self.seconds}_sum", f"{self.seconds}_count"
+
+        def rate(name: str, selector: str = "") -> str:
+            return f"sum by ({by}) (rate({name}{{{selector}}}[$window]))"
+
+        return Preset(
+            throughput=f"{rate(requests, self.ok)} or 0 * {rate(requests)}",
+            errors=f"{rate(requests, self.failed)} or 0 * {rate(requests)}",
+            # Only successful requests where the histogram has codes: failed ones waited for the timeout.
+            latency=f"{rate(total_s, self.ok)} / ({rate(count, self.ok)} > 0)"
+            f" or {rate(total_s)} / {rate(count)}",
+            samples=f"max by ({by}) (count_over_time({requests}[$window]))",
+            key=self.key,
+        )
 
 
 # knative.dev/serving v0.50.0, pkg/queue/sharedmain: the queue-proxy's outermost handler times a request from
@@ -69,14 +82,14 @@ def _balancer(over_time: str, what: str) -> str:
 
 PRESETS: Mapping[str, Preset] = {
     # gateway_function_invocation_total counts by function and code, gateway_functions_seconds times them.
-    "openfaas": _preset(
-        "gateway_function_invocation_total",
-        'code=~"2.."',
-        'code!~"2.."',
-        "gateway_functions_seconds",
-        "function_name",
-        lambda namespace, function: {"function_name": f"{function}.{namespace}"},
-    ),
+    "openfaas": _GatewayMetrics(
+        requests="gateway_function_invocation_total",
+        ok='code=~"2.."',
+        failed='code!~"2.."',
+        seconds="gateway_functions_seconds",
+        by="function_name",
+        key=lambda namespace, function: {"function_name": f"{function}.{namespace}"},
+    ).preset(),
     "knative": Preset(
         throughput=f"{_knative_rate('count', _OK)} or 0 * {_ALL}",
         errors=f"{_knative_rate('count', _FAILED)} or 0 * {_ALL}",
@@ -87,14 +100,14 @@ PRESETS: Mapping[str, Preset] = {
         key=lambda namespace, revision: {"k8s_namespace_name": namespace, "kn_revision_name": revision},
     ),
     # Exported by instrumented services and many proxies; `service` is the Prometheus operator's label.
-    "http": _preset(
-        "http_requests_total",
-        'code=~"[23].."',
-        'code!~"[23].."',
-        "http_request_duration_seconds",
-        "namespace, service",
-        lambda namespace, function: {"namespace": namespace, "service": function},
-    ),
+    "http": _GatewayMetrics(
+        requests="http_requests_total",
+        ok='code=~"[23].."',
+        failed='code!~"[23].."',
+        seconds="http_request_duration_seconds",
+        by="namespace, service",
+        key=lambda namespace, function: {"namespace": namespace, "service": function},
+    ).preset(),
     # The load balancer of ComboFuncs. HAProxy keeps no sum of latencies; by Little's law the mean is the
     # requests in the balancer divided by the responses a second. The mean is over all scrapes together: if
     # one balancer replaced another, each covers only a part of the window.

@@ -54,7 +54,7 @@ class TargetObserver:
         extra_nodes = self._settings.extra_nodes
         if not policy.counts_concurrency:
             return len(serving), self._source.capacity(serving[0], len(placed), extra_nodes)
-        # A ComboFunc's plan may have slightly more concurrency than requested: that counts as all of it.
+        # A ComboFunc's plan may have slightly more concurrency than requested: count no more than requested.
         ready = min(sum(replica.concurrency for replica in serving), scale.replicas)
         # Assume the free room is filled with the smallest pods; larger ones give at least as much.
         smallest = min(serving, key=lambda replica: (replica.concurrency, replica.name))

@@ -1,4 +1,4 @@
-"""Variant best: few, noisy samples, and the expensive right end only if it tells something.
+"""Variant best: finds the knee from few, noisy samples; measures the costly right end only if that helps.
 
 Bayes weighs every curve of curves.py by how well it explains the points, with unknown height and noise. Each
 curve has its knee, so the weights are a distribution of the knee. The next sample is taken where the curves'

@@ -56,7 +56,7 @@ class Seen:
     in_flight: int
     still_due: int  # requests of an open loop that are not yet sent
     answered: int
-    errors: dict[int, int]  # by status; 0 is a connection that failed
+    errors: dict[int, int]  # by status, or CONNECTION or CUT (load_records)
     latency_sum_s: float  # of those answered
 
 

@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from typing import cast
 
-from kwok.traffic.load_records import CONNECTION
+from kwok.traffic.load_records import CONNECTION, CUT
 
 __all__ = ["Generator", "Target"]
 
@@ -189,7 +189,7 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self._transport, self.usable = None, False
         self._target.lost(self)
-        self._end(CONNECTION)
+        self._end(CUT if self._received else CONNECTION)
 
     def close(self) -> None:
         self.usable = False

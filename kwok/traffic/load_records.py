@@ -8,17 +8,18 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["CONNECTION", "RECORD", "Interval", "Records", "intervals", "read_records"]
+__all__ = ["CONNECTION", "CUT", "RECORD", "Interval", "Records", "intervals", "read_records"]
 
 RECORD = np.dtype(
     [
         ("sent_s", "<f8"),  # Unix time at which it was sent; in an open loop, at which it was due
         ("latency_s", "<f4"),  # from then to the end of its answer
         ("target", "<u2"),
-        ("status", "<u2"),  # of HTTP
+        ("status", "<u2"),  # of HTTP, or one of the two below
     ]
 )
-CONNECTION = 0  # the status of a request whose connection failed
+CONNECTION = 0  # the connection failed before an answer began
+CUT = 1  # the connection ended in the middle of the answer
 
 Records = npt.NDArray[np.void]
 

@@ -4,7 +4,8 @@ The local address of a connection identifies the dialled pod. A request is an ar
 when the peer closes the connection (a gateway's timeout), the request is cancelled. A terminating pod
 finishes its requests, as a well-behaved server does after SIGTERM, and serves those that still reach it
 until the gateway knows. For a killed or absent pod the answer is 502, which a gateway makes of a broken
-connection; HAProxy would close its client's connection and log nothing.
+connection. HAProxy 2.6.12 does not: if a kept-alive connection is closed under a request, it closes its
+client's connection without an answer and logs nothing. So a killed pod's idle connections stay for a while.
 
 A real pod listens before it is Ready. Here a gateway may know a new pod first, so requests wait for it.
 """
@@ -31,6 +32,7 @@ _MOST_HEAD = 65_536
 _LINGER_S = 2.0
 _LOOK_S = 0.1
 _HELD_S = 5.0  # for a pod that the watch has not delivered yet; a busy machine delays it
+_IDLE_S = 5.0  # a killed pod's idle connections: until the gateway knows, as above
 
 
 @dataclass(eq=False)
@@ -54,6 +56,10 @@ class Pod:
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
             f"Content-Length: {len(self.name)}\r\n\r\n{self.name}"
         ).encode()
+
+    def close_connections(self) -> None:
+        for connection in list(self.connections):
+            connection.close()
 
 
 class PodServer:
@@ -119,8 +125,10 @@ class PodServer:
             self._count(pod, "lost")
             self._waiting.pop(request).break_off()
         self._advance()  # CPU used until now
-        for connection in list(pod.connections):
-            connection.close()
+        if pod.told_to_end:  # the gateway has known for a while
+            pod.close_connections()
+        else:
+            self._loop.call_later(_IDLE_S, pod.close_connections)
 
     def pod_at(self, address: str) -> Pod | None:
         return self._by_address.get(address)
@@ -233,8 +241,12 @@ class _Connection(asyncio.Protocol):
             self._server.hold(self, self._address)
             return
         if self.pod.uid not in self._server.pods:
-            self.break_off()
-            return
+            self.pod.connections.discard(self)
+            if not (successor := self._server.pod_at(self._address)):
+                self.break_off()
+                return
+            self.pod = successor
+            successor.connections.add(self)
         self._received = self._received[whole:]
         self._request = 0  # until its number is known: a request may be answered before `arrive` returns
         number = self._server.arrive(self, self.pod)

@@ -37,6 +37,9 @@ def _show(console: Console, said: Explanation) -> None:
     )
     for reason in said.reasons:
         console.print(f"  because {reason}")
+    if said.inputs_age_s:
+        ages = ", ".join(f"{name} {age_s:.1f} s" for name, age_s in sorted(said.inputs_age_s.items()))
+        console.print(f"  its inputs were this old: {ages}")
     console.print(_sample(said))
     if said.budget:
         b = said.budget

@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from hpa_replacement.kneepolicy import read
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.observe.sources import ClusterSource
-from hpa_replacement.policy_reconciler import PolicyReconciler
+from hpa_replacement.policy_reconciler import ClusterAccess, PolicyReconciler, ReadPolicy
 from hpa_replacement.settings import Settings
 from surgekit.kube.client import ApiError, Kube
 from surgekit.kube.events import Events
@@ -99,18 +100,11 @@ class World:
         self._feed("nodes", [node()])
         self._feed_pods()
 
-    def reconciler(self) -> PolicyReconciler:
+    def reconciler(self, read_policy: ReadPolicy = read) -> PolicyReconciler:
         """A leader's, at the beginning of its term."""
         settings = Settings(scrape_interval_s=1.0)
-        return PolicyReconciler(
-            settings,
-            cast(Kube, self),
-            self.source,
-            self,
-            self.metrics,
-            policy_events(self),
-            lambda: self.leads,
-        )
+        cluster = ClusterAccess(cast(Kube, self), self.source, self, policy_events(self))
+        return PolicyReconciler(settings, cluster, self.metrics, lambda: self.leads, read_policy)
 
     def go(self, reconciler: PolicyReconciler, intervals: int = 1) -> None:
         for _ in range(intervals):

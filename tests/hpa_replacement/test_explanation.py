@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from hpa_replacement import plot
-from hpa_replacement.decision.model import Decision, KnownKnee, Sample, Spending, State
+from hpa_replacement.decision.model import KnownKnee, Sample, Scaling, Spending, State
 from hpa_replacement.decision.policy import PolicyError
 from hpa_replacement.explanation import NothingToExplain, explain
 from hpa_replacement.search import Point, Variant, observe, start
 from hpa_replacement.status import status_of
+from surgekit.decision import Decision
 
 NOW_S = 1_800_000_000.0
 POINTS = tuple(
@@ -31,7 +32,9 @@ def policy(state: State | None, **spec: Any) -> dict[str, Any]:
     }
     if state is not None:
         sample = Sample(38, 38, 0.0, NOW_S - 30, NOW_S, 13.3, 0.0, 1.5, 0.35, 76)
-        obj["status"] = status_of(Decision(38, state, ("a", "b")), sample, 38, NOW_S)
+        obj["status"] = status_of(
+            Decision(Scaling(38, state), ("a", "b"), {"pods": 0.44, "sample": 1.0}), sample, 38, NOW_S
+        )
     return obj
 
 
@@ -70,6 +73,7 @@ def test_after_a_search_its_points_and_the_knee_it_found() -> None:
     assert (said.left, said.right) == (1, 76)  # no more than there is room for
     assert said.points == POINTS
     assert said.reasons == ("a", "b")
+    assert said.inputs_age_s == {"pods": 0.4, "sample": 1.0}
     assert said.target_replicas == 36
 
 

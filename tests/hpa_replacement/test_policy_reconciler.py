@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
 from typing import Any
 
@@ -37,6 +38,23 @@ def test_a_policy_brings_its_target_to_the_knee() -> None:
     assert exported(world, "changes_total") == len(world.scaled())
     assert exported(world, "policies", reason="AtKnee") == 1
     assert exported(world, "policies", reason="Searching") == 0, "reasons nobody has any more are 0"
+
+
+def test_log_and_status_say_how_old_the_inputs_are() -> None:
+    world = World()
+    world.add(kneepolicy())
+    reconciler = world.reconciler()
+    for name, age_s in (("pods", 3.0), ("nodes", 7.0)):
+        world.source._watches[name]._last_contact_s = time.monotonic() - age_s
+    with structlog.testing.capture_logs() as logs:
+        world.go(reconciler)
+    (said,) = (line for line in logs if line["event"] == "decision")
+    ages = world.status()["lastDecision"]["inputsAgeSeconds"]
+    assert said["inputs_age_s"]["pods"] == pytest.approx(ages["pods"], abs=0.1)
+    assert (ages["pods"], ages["nodes"], ages["sample"]) == pytest.approx((3.0, 7.0, 0.0), abs=1.0)
+    world.down = True
+    world.go(reconciler)
+    assert "sample" not in world.status()["lastDecision"]["inputsAgeSeconds"]
 
 
 class OfConcurrency(World):

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpa_replacement.decision.model import Decision, KnownKnee, Sample, Spending, State
+from hpa_replacement.decision.model import KnownKnee, Sample, Scaling, Spending, State
 from hpa_replacement.search import Point, SearchState, Variant
 from hpa_replacement.status import read_state, status_of
+from surgekit.decision import Decision
 from surgekit.kube.conditions import stamp
 from tests.fake_api_server.patches import merge
 
@@ -49,8 +50,8 @@ def through_the_api_server(before: dict[str, Any], status: dict[str, Any]) -> di
 @given(states, states)
 def test_a_state_comes_back_as_it_was(earlier: State, state: State) -> None:
     """Whatever was written there before it."""
-    before = through_the_api_server({}, status_of(Decision(None, earlier), None, 1, 0.0))
-    status = through_the_api_server(before, status_of(Decision(None, state), None, 1, 0.0))
+    before = through_the_api_server({}, status_of(Decision(Scaling(None, earlier)), None, 1, 0.0))
+    status = through_the_api_server(before, status_of(Decision(Scaling(None, state)), None, 1, 0.0))
     assert read_state(status) == state
 
 
@@ -63,14 +64,16 @@ FULL = through_the_api_server(
     {},
     status_of(
         Decision(
-            4,
-            State(
-                known=(KnownKnee(10.0, 20.0, 4),),
-                evidence=(Point(4, 5.0, 10.0, 2.0),),
-                search=SearchState(Variant.BEST, 1, 40, 40, points=(Point(1, 1.0),)),
-                spending=Spending(5.0, 6.0),
-                asked=4,
-            ),
+            Scaling(
+                4,
+                State(
+                    known=(KnownKnee(10.0, 20.0, 4),),
+                    evidence=(Point(4, 5.0, 10.0, 2.0),),
+                    search=SearchState(Variant.BEST, 1, 40, 40, points=(Point(1, 1.0),)),
+                    spending=Spending(5.0, 6.0),
+                    asked=4,
+                ),
+            )
         ),
         None, 4, 0.0,
     ),
@@ -118,7 +121,7 @@ def test_somebody_elses_rubbish_is_refused(path: str, rubbish: Any) -> None:
 def test_what_users_see() -> None:
     state = State(asked=4)
     sample = Sample(3, 3, 0.0, 100.0, 130.5, 12.34567, 0.0, 0.123456789, None, 40)
-    status = status_of(Decision(4, state, ("because", "and")), sample, 3, 1_800_000_000.25)
+    status = status_of(Decision(Scaling(4, state), ("because", "and")), sample, 3, 1_800_000_000.25)
     assert (status["replicas"], status["targetReplicas"]) == (3, 4)
     assert status["decidedAt"] == "2027-01-15T08:00:00.250Z"
     assert status["lastDecision"]["reason"] == "because"
@@ -126,4 +129,16 @@ def test_what_users_see() -> None:
         "at": stamp(130.5), "replicas": 3, "readyReplicas": 3, "throughputPerSecond": 12.3457,
         "errorsPerSecond": 0.0, "latencySeconds": 0.123457, "cpuUtilisation": None, "capacity": 40,
     }  # fmt: skip
-    assert "lastSample" not in status_of(Decision(None, state), None, 3, 0.0), "the last one stays"
+    assert status["lastDecision"]["inputsAgeSeconds"] == {"sample": None}
+    assert "lastSample" not in status_of(Decision(Scaling(None, state)), None, 3, 0.0), "the last one stays"
+
+
+def test_the_age_of_a_sample_goes_with_the_sample() -> None:
+    def ages(before: dict[str, Any], **ages_s: float) -> dict[str, Any]:
+        return through_the_api_server(
+            before, status_of(Decision(Scaling(None, State()), (), ages_s), None, 3, 0.0)
+        )
+
+    with_sample = ages({}, pods=0.26, nodes=float("inf"), sample=0.5)
+    assert with_sample["lastDecision"]["inputsAgeSeconds"] == {"pods": 0.3, "sample": 0.5}
+    assert ages(with_sample, pods=1.0)["lastDecision"]["inputsAgeSeconds"] == {"pods": 1.0}

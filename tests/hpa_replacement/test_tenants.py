@@ -15,7 +15,7 @@ import pytest
 
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.observe.sources import ClusterSource
-from hpa_replacement.policy_reconciler import PolicyReconciler
+from hpa_replacement.policy_reconciler import ClusterAccess, PolicyReconciler
 from hpa_replacement.settings import Settings
 from surgekit.kube.client import Kube
 from surgekit.prometheus.client import Prometheus
@@ -122,7 +122,7 @@ def test_slow_queries_of_one_namespace_hold_up_nobody_else(prometheus: SlowProme
     settings = Settings(scrape_interval_s=30.0, prometheus_timeout_s=60.0)
     client = Prometheus(prometheus.url, settings.prometheus_timeout_s)
     reconciler = PolicyReconciler(
-        settings, kube, source, client, KneeScaleMetrics(), policy_events(kube), lambda: True
+        settings, ClusterAccess(kube, source, client, policy_events(kube)), KneeScaleMetrics(), lambda: True
     )
     now_s = time.time() // 30 * 30 + 1
     try:

@@ -29,11 +29,11 @@ from combofunc.pods.cluster import Cluster
 from combofunc.pods.pod_table import PodTable
 from combofunc.reconciler import ComboFuncReconciler, Inputs
 from combofunc.work_loop import Work
-from hpa_replacement.knative.pod_autoscaler_status import Observed
+from hpa_replacement.knative.pod_autoscaler_status import Observed, RevisionView
 from hpa_replacement.knative.reconciliation import Create, Patch, plan
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.observe.sources import ClusterSource
-from hpa_replacement.policy_reconciler import PolicyReconciler
+from hpa_replacement.policy_reconciler import ClusterAccess, PolicyReconciler
 from hpa_replacement.settings import Settings
 from surgekit.kube.api_path import InvalidPath
 from surgekit.kube.client import Kube
@@ -119,9 +119,8 @@ def knee_scale(obj: Json) -> ApiServer:
         ("pods", [builders.pod("web-0")]),
     ):
         source._watches[what]._consumer.replace(objects, time.monotonic())
-    reconciler = PolicyReconciler(
-        Settings(), kube, source, One(), KneeScaleMetrics(), builders.policy_events(kube), lambda: True
-    )
+    cluster = ClusterAccess(kube, source, One(), builders.policy_events(kube))
+    reconciler = PolicyReconciler(Settings(), cluster, KneeScaleMetrics(), lambda: True)
     reconciler.reconcile_due(time.time() // 30 * 30 + 1.0)
     reconciler._lanes.wait()
     reconciler.stop()
@@ -131,7 +130,8 @@ def knee_scale(obj: Json) -> ApiServer:
 def knative(obj: Json) -> ApiServer:
     kube, server = recording()
     scales = Scales(kube)
-    for step in plan(obj, None, None, Observed(1, 1), 100, 1000.0):
+    view = RevisionView(obj, None, None, Observed(1, 1), 1000.0)
+    for step in plan(view, 100).action:
         if isinstance(step, Create):
             kube.create(step.path, step.body)
             if step.body["kind"] == "KneePolicy":

@@ -15,8 +15,8 @@ from experiments.kneescale.track import Track
 QUANTILES = {"p5": 0.1, "p25": 0.2, "p50": 0.3, "p75": 0.4, "p95": 0.5, "p99": 0.6}
 
 
-def track(scores: list[float], samples: list[int] | None = None) -> Track:
-    made = Track(samples=samples or [])
+def track(scores: list[float], samples: list[int] | None = None, knees: list[int] | None = None) -> Track:
+    made = Track(samples=samples or [], knees=knees or [])
     for score in scores:
         made.note(3, 20, score, 0.0, 1.0)
     return made
@@ -33,7 +33,7 @@ def test_gains_are_of_medians_over_rounds() -> None:
     plan = Plan.of({STATIONARY: 3}, ["ours", "hpa70"], 2, 4.0)
     rounds = [
         {
-            "ours": {"f": track([score, 1.0], [n]), "g": track([4.0])},
+            "ours": {"f": track([score, 1.0], [n], [30 + n]), "g": track([4.0])},
             "hpa70": {"f": track([2.0]), "g": track([5.0])},
         }
         for score, n in ((2.0, 5), (100.0, 6), (3.0, 10))
@@ -43,6 +43,7 @@ def test_gains_are_of_medians_over_rounds() -> None:
         "best": 1.0, "mean": 0.4, "median": 0.4, "by_function": {"f": 1.0, "g": -0.2},
     }  # fmt: skip
     assert (found["samples_mean"], found["samples_max"]) == (7, 10)
+    assert found["knees_found"] == {"f": [35, 36, 40], "g": []}
     assert found["performance"]["stationary"]["ours"] == {"f": 4.0, "g": 4.0}
 
 

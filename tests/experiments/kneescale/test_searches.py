@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,10 +17,7 @@ from experiments.kneescale.searches import SEARCHES
 from hpa_replacement.decision.decide import decide
 from hpa_replacement.decision.model import Sample, State
 from hpa_replacement.decision.policy import AtEnd, Budget, Policy
-from hpa_replacement.policy_reconciler import PolicyReconciler
-from hpa_replacement.settings import Settings
-from surgekit.kube.client import Kube
-from tests.hpa_replacement.builders import World, kneepolicy, policy_events
+from tests.hpa_replacement.builders import World, kneepolicy
 from tests.hpa_replacement.search.properties import (
     ANY_CURVE,
     OTHER_REPLICAS,
@@ -79,7 +76,7 @@ def test_the_decision_plays_the_search_that_is_injected(arm: str) -> None:
         )
         decision = decide(policy, state, sample, now_s)
         assert decision.valid
-        state, replicas = decision.state, decision.replicas or replicas
+        state, replicas = decision.action.state, decision.action.replicas or replicas
         asked.append(replicas)
     found, alone = run_search(SEARCHES[arm], lambda r: (20 * r / (r + 19)) ** 2 / 20, 2, 60)
     assert asked == [*alone, found.knee]
@@ -93,8 +90,8 @@ def test_a_budget_ends_it_too(arm: str, at_end: AtEnd, left: int) -> None:
     for _ in range(40):
         now_s += 30
         sample = Sample(replicas, replicas, now_s - 30, now_s - 30, now_s, 1.0, 1.0, 1.0, 0.5, 60)
-        decision = decide(policy, state, sample, now_s)
-        state, replicas = decision.state, replicas if decision.replicas is None else decision.replicas
+        decided = decide(policy, state, sample, now_s).action
+        state, replicas = decided.state, replicas if decided.replicas is None else decided.replicas
         assert replicas <= 30
         if state.spending and state.spending.spent >= 30:
             break
@@ -122,10 +119,7 @@ def test_the_live_controller_reaches_a_knee_with_it(arm: str) -> None:
     policy = kneepolicy()
     policy["metadata"]["annotations"] = {SEARCH_ANNOTATION: arm}
     world.add(policy)
-    kube, settings_ = cast(Kube, world), Settings(scrape_interval_s=1.0)
-    reconciler = PolicyReconciler(
-        settings_, kube, world.source, world, world.metrics, policy_events(kube), lambda: True, read_policy
-    )
+    reconciler = world.reconciler(read_policy)
     asked = []
     while not world.status().get("knownKnees"):
         world.go(reconciler)

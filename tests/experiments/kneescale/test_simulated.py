@@ -67,6 +67,7 @@ class Constant:
     replicas: int
     tick_s: float = 15.0
     samples: Sequence[int] = (4,)
+    knees: Sequence[int] = ()
 
     @property
     def first(self) -> int:

@@ -26,7 +26,7 @@ def run(clients: list[int], budget: Budget | None = None) -> list[tuple[int, Sta
     policy, state, replicas, went = Policy(CAPACITY, budget=budget), State(), 1, []
     for i, count in enumerate(clients, 1):
         decision = decide(policy, state, sample(count, replicas, i * 30.0), i * 30.0)
-        state, replicas = decision.state, decision.replicas or replicas
+        state, replicas = decision.action.state, decision.action.replicas or replicas
         went.append((replicas, state))
     return went
 
@@ -76,9 +76,9 @@ def test_points_of_another_load_do_not_end_a_search_before_its_first_sample() ->
     assert state.search is None
     overloaded = Sample(1, 1, 0.0, 390.0, 420.0, 1.0, 0.8, 19.0, None, CAPACITY)
     decision = decide(Policy(CAPACITY), state, overloaded, 420.0)
-    assert decision.state.search is not None
-    assert decision.replicas is not None
-    assert decision.replicas > 1
+    assert decision.action.state.search is not None
+    assert decision.action.replicas is not None
+    assert decision.action.replicas > 1
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_what_is_taken_for_the_load(points: list[tuple[int, float, float]], is_c
 def test_what_is_remembered_survives_a_restart() -> None:
     now_s = 30.0
     decision = decide(Policy(CAPACITY), State(), sample(10, 1, now_s), now_s)
-    assert decision.state.loads == (10.0,)
+    assert decision.action.state.loads == (10.0,)
     status = status_of(decision, None, 1, now_s)
     status["scaling"]["loads"] = list(status["scaling"]["loads"])  # as JSON gives it back
-    assert read_state(status) == decision.state
+    assert read_state(status) == decision.action.state

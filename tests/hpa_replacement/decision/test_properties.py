@@ -53,14 +53,14 @@ def test_decisions_stay_within_bounds_and_budget(policy: Policy, rounds: list[tu
         decision = decide(policy, state, sample, now_s)
         assert decision == decide(policy, state, sample, now_s)
         assert decision.reasons
-        assert decision.valid or decision.replicas is None
-        state = decision.state
+        assert decision.valid or decision.action.replicas is None
+        state = decision.action.state
         if state.search is not None:
             plain = json.loads(json.dumps(state.search.as_plain()))
             assert SearchState.from_plain(plain) == state.search
-        if decision.replicas is not None:
-            _check(policy, state, decision.replicas, sample)
-            replicas = decision.replicas
+        if decision.action.replicas is not None:
+            _check(policy, state, decision.action.replicas, sample)
+            replicas = decision.action.replicas
         if kind == "foreign":
             replicas = max(replicas - 2, 0)
 
@@ -92,8 +92,8 @@ def test_a_search_on_a_live_target_ends(policy: Policy) -> None:
             replicas, replicas, now_s - 30, now_s - 30, now_s, throughput, 0.5, 20 / throughput, 0.5, 70
         )
         decision = decide(policy, state, sample, now_s)
-        state = decision.state
-        replicas = replicas if decision.replicas is None else decision.replicas
+        state = decision.action.state
+        replicas = replicas if decision.action.replicas is None else decision.action.replicas
         if state.known and state.search is None:
             return
         if "no search" in "; ".join(decision.reasons):

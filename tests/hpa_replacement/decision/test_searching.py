@@ -50,3 +50,9 @@ def test_a_search_replaces_what_was_known_of_its_loads_only() -> None:
     assert old[1] in known
     assert found in known
     assert sum(k.inferred for k in known) == len(known) - 2
+
+
+def test_a_knee_found_without_load_teaches_nothing_of_others() -> None:
+    state, _ = searched(20, 114)
+    found = KnownKnee(0.0, 0.0, 1)
+    assert learn((KnownKnee(10.0, 20.0, 30),), state, found) == (found,)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hpa_replacement.knative.pod_autoscaler import CLASS
-from hpa_replacement.knative.pod_autoscaler_status import Observed
+from hpa_replacement.knative.pod_autoscaler_status import Observed, RevisionView
 from hpa_replacement.knative.reconciliation import Create, Patch, Step, plan
+from surgekit.decision import Decision
 
 Json = dict[str, Any]
 GROUP = "autoscaling.knative.dev"
@@ -50,8 +51,12 @@ class Table:
     policy: Json | None = None
     target: Observed | str = field(default_factory=lambda: Observed(1, 1))
 
+    def decide(self, now_s: float = 1000.0) -> Decision[tuple[Step, ...]]:
+        view = RevisionView(self.pa, self.sks, self.policy, self.target, now_s, {"pods": 1.5})
+        return plan(view, DEFAULT_HIGH)
+
     def plan(self, now_s: float = 1000.0) -> tuple[Step, ...]:
-        return plan(self.pa, self.sks, self.policy, self.target, DEFAULT_HIGH, now_s)
+        return self.decide(now_s).action
 
     def apply(self, steps: Iterable[Step]) -> None:
         for step in steps:

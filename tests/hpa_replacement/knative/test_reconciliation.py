@@ -60,6 +60,26 @@ def test_a_new_one_gets_its_policy_and_service() -> None:
     }
 
 
+def test_a_decision_says_why_and_from_how_old_inputs() -> None:
+    table = Table(pod_autoscaler({"min-scale": "2"}), target=Observed(1, 0))
+    decision = table.decide()
+    assert decision.reasons == (
+        "there is no KneePolicy",
+        "there is no ServerlessService",
+        "the status differs",
+    )
+    assert (decision.valid, decision.inputs_age_s) == (True, {"pods": 1.5})
+    table.settle()
+    table.play_policy(None)
+    assert table.decide().reasons == ("1 replicas are outside 2..100",)
+    table.settle()
+    assert table.decide().reasons == ()
+    table.pa["metadata"]["annotations"]["autoscaling.knative.dev/min-scale"] = "x"
+    refused = table.decide()
+    assert not refused.valid
+    assert refused.reasons[0].startswith("autoscaling.knative.dev/min-scale: must be a whole number")
+
+
 def test_the_policy_can_be_read_by_the_rounds() -> None:
     table = served({"min-scale": "2", "max-scale": "20"})
     assert table.policy

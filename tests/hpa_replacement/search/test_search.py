@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from experiments.kneescale.curve_families import FAMILIES, draw_curve, run_search
 from hpa_replacement.decision.policy import Search
 from hpa_replacement.search import Ask, Point, SearchState, Variant, ask, observe, start
-from hpa_replacement.search.best import SAMPLES_MAX, tolerance
+from hpa_replacement.search.best import SAMPLES_MAX, knee_at, tolerance
 from hpa_replacement.search.load import at_load, load_of
 from tests.hpa_replacement.search.properties import (
     ANY_CURVE,
@@ -189,3 +189,17 @@ def test_the_load_is_what_did_not_follow_the_replicas() -> None:
     moved = at_load(41.0, closed)
     assert [m.replicas for m in moved] == pytest.approx([1 * 2.05, 80])
     assert at_load(100.0, closed) == ()  # too far to tell
+
+
+def test_a_search_in_which_nothing_is_served_ends_also_if_more_replicas_never_come() -> None:
+    state = start(Variant.BEST, 1, 114)
+    while isinstance(step := ask(state), Ask):
+        state = observe(state, Point(1, 0.0))
+    assert (step.knee, len(state.points)) == (1, SAMPLES_MAX)
+
+
+def test_one_sample_without_an_answer_does_not_hide_the_knee() -> None:
+    points = tuple(Point(r, 20 * (r / (r + 19)) ** 2, 20 * r / (r + 19), 20.0) for r in (12, 31, 60, 100))
+    silent = Point(1, 0.0, 0.5, 20.0)
+    assert knee_at(20.0, (silent, *points), 1, 114) > 10
+    assert knee_at(20.0, (silent,), 1, 114) == 1

@@ -217,6 +217,30 @@ def test_a_killed_pod_takes_its_requests_along_and_no_others() -> None:
     run(test)
 
 
+def test_a_request_on_its_way_to_a_killed_pod_gets_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a connection that was idle when the pod died: closed under it, HAProxy would say nothing at all."""
+    monkeypatch.setattr(pod_server, "_IDLE_S", 0.2)
+
+    async def test() -> None:
+        async with world(function()) as w:
+            connections = [await w.dial(0) for _ in range(3)]
+            for reader, writer in connections:
+                writer.write(REQUEST)
+                assert await answer(reader) == b"pod-0"
+            w.server.kill("uid-0")
+            (late, sent), (moved, sent_later), (idle, _) = connections
+            sent.write(REQUEST)
+            assert (await late.read()).startswith(b"HTTP/1.1 502 ")
+            w.server.add(Pod("uid-9", "default", "pod-9", "node", "127.0.0.2", function()))
+            sent_later.write(REQUEST)
+            assert await answer(moved) == b"pod-9"  # which has the address now
+            assert await idle.read() == b""
+            sent_later.write(REQUEST)
+            assert await answer(moved) == b"pod-9"
+
+    run(test)
+
+
 def test_a_pod_told_to_end_finishes_what_it_has() -> None:
     async def test() -> None:
         async with world(function(cpu_s=0.2), time_factor=20.0) as w:
