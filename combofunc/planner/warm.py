@@ -8,13 +8,14 @@ and leaves little that could grow.
 Containers are removed at once, without a warm time:
 - at a target of 0;
 - if the plan without their room creates more, or finishes later, or falls short;
-- if keeping them makes the plan use a container again whose warm time is over.
+- if keeping them makes the plan use a container again whose warm time is over;
+- in place of such a container that the plan itself uses again: the two would swap for ever.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from combofunc.planner.choice import plan_for
@@ -38,6 +39,8 @@ def plan_keeping_warm(
     """
     sizes, nodes, containers, target = request.sizes, request.nodes, request.containers, request.target
     first = rest = planner(request)
+    over = {pod for pod, since_s in idle_since.items() if since_s + keep_s <= now_s}
+    idle_since = _without_swaps(first, containers, idle_since, over)
     # An over-committed node takes nothing new, not even a container made smaller.
     roomy = {n.name for n in nodes if n.cpu_free_millicores >= 0 and n.memory_free_bytes >= 0}
 
@@ -76,6 +79,22 @@ def plan_keeping_warm(
     # A removed container may still be there at the next plan: keep its time, so that it stays removed.
     going = {c.pod: idle_since[c.pod] for c in plan.removed if c.pod in idle_since}
     return plan, going | {c.pod: idle_since.get(c.pod, now_s) for c in warm}
+
+
+def _without_swaps(
+    first: Plan, containers: Sequence[Container], idle_since: Mapping[str, float], over: Set[str]
+) -> Mapping[str, float]:
+    """Where the plan uses a container again whose warm time is over, one that becomes idle takes its time."""
+    used = [c for c in containers if c.pod in over and c not in first.removed]
+    idle = sorted((c for c in first.removed if c.pod not in idle_since), key=lambda c: (_units(c), c.pod))
+    times_s = {late.pod: idle_since[c.pod] for late, c in zip(reversed(idle), used, strict=False)}
+    return {**idle_since, **times_s}
+
+
+def _units(container: Container) -> float:
+    """Cores and GiB that it holds."""
+    memory_bytes = container.memory_as(container.size)
+    return container.size.cpu_millicores / CORE_MILLICORES + memory_bytes / GIB
 
 
 def _last_s(plan: Plan, nodes: Sequence[Node]) -> float:

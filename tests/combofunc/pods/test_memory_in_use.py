@@ -125,6 +125,21 @@ def test_a_resize_that_fails_for_another_reason_is_awaited_then_planned_anew() -
     assert function.ready >= 8, "another does it"
 
 
+def test_two_containers_do_not_swap_whenever_a_warm_time_is_over() -> None:
+    """Each holds memory that it used, so with each plan it is cheaper to grow the one that is idle."""
+    function = in_world(nodes=2, cpu="4", memory="4Gi")
+    for uses, target, warm in [((), 1, "0s"), ((0,), 10, "0s"), ((1100, 0), 3, "60s"), ((0, 600), 4, "60s")]:
+        for pod, use in zip(function.world.pods, uses, strict=True):
+            function.world.memory_in_use[pod] = min(use * MIB, 0.95 * requests(function.world.pods[pod])[1])
+        function.wants(target, keepWarm=warm)
+        function.run(2 if target == 1 else 1)
+    function.run(70, 0.5)
+    planned_at_s = function.state.planned_at_s
+    function.run(200, 0.5)
+    assert function.state.planned_at_s == planned_at_s
+    assert function.ready >= 4
+
+
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_whatever_is_used_and_wanted(data: st.DataObject) -> None:
