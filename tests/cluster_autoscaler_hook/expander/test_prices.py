@@ -56,6 +56,12 @@ def test_without_a_catalogue() -> None:
     found = price_groups([template("m5")], None, ())
     assert not found.by_group
     assert found.remarks == ("m5: no price for class 'm5'",)
+    assert (found.cpus_per_core, found.ages_s) == (1.0, {})
+
+
+def test_the_catalogue_brings_its_cores_and_its_age() -> None:
+    found = price_groups([template("m5")], CATALOGUE, (), 12.0)
+    assert (found.cpus_per_core, found.ages_s) == (2.0, {"catalogue": 12.0})
 
 
 def test_a_catalogue_with_the_wrong_cores_is_said() -> None:

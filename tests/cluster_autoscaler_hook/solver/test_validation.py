@@ -28,6 +28,7 @@ def problem(app: App = APP, c: InstanceClass = CLASS, container: Container = CON
 
 def test_a_good_problem_passes() -> None:
     problem()
+    problem(app=replace(APP, workload=2_000_000.0))  # a million containers, the most there may be
 
 
 @pytest.mark.parametrize(
