@@ -201,6 +201,21 @@ def test_a_planner_that_raises_leaves_the_pods_alone() -> None:
     assert function.ready >= 40
 
 
+def test_the_wait_after_a_failed_plan_doubles_and_starts_again_with_another_target() -> None:
+    function = in_world(nodes=1, planner=lambda _: 1 / 0)
+    function.wants(8)
+    waits = []
+    for _ in range(7):
+        decision = function.decide()
+        assert (decision.valid, decision.action.replanned) == (False, True)
+        function.state = decision.action.state
+        waits.append(decision.action.again_in_s)
+        function.world.now_s += decision.action.again_in_s
+    assert waits == pytest.approx([1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0])
+    function.wants(9)
+    assert function.decide().action.again_in_s == pytest.approx(1.0)
+
+
 def test_a_plan_that_forgets_a_container_is_not_carried_out() -> None:
     function = in_world()
     function.wants(16)
