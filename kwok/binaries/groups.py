@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = [
+    "CONTAINERS",
     "CORE",
     "ETCD",
     "GROUPS",
@@ -47,8 +48,9 @@ class Group:
     def key(self) -> str:
         """Changes when the pinned sources or the flags change."""
         digest = hashlib.sha256()
-        for file in ("go.mod", "go.sum"):
-            digest.update((self.module / file).read_bytes())
+        for pattern in ("go.mod", "go.sum", "**/*.go"):
+            for file in sorted(self.module.glob(pattern)):
+                digest.update(file.read_bytes())
         digest.update(repr((self.flags(), sorted(self.packages.items()))).encode())
         return digest.hexdigest()[:16]
 
@@ -80,5 +82,11 @@ METRICS_SERVER = Group(
 )
 # No lab runs it: the test of charts/ does.
 HELM = Group("helm", {"helm": "helm.sh/helm/v4/cmd/helm"}, released=False)
+# Our own sources, for containers on a real node: kwok/images packs them.
+CONTAINERS = Group(
+    "containers",
+    {name: f"surgekit.dev/kwok/binaries/containers/{name}" for name in ("function-server", "pause")},
+    released=False,
+)
 CORE = (KWOK, ETCD, KUBERNETES)
-GROUPS = (*CORE, KARPENTER, PROMETHEUS, METRICS_SERVER, HELM)
+GROUPS = (*CORE, KARPENTER, PROMETHEUS, METRICS_SERVER, HELM, CONTAINERS)
