@@ -35,6 +35,9 @@ class Group:
     ldflags: str = "-s -w"
     released: bool = True  # whether the project's releases contain these binaries
     tags: tuple[str, ...] = ()
+    static: bool = (
+        False  # without cgo, whether or not there is a C compiler: for images that have nothing else
+    )
 
     @property
     def module(self) -> Path:
@@ -52,6 +55,7 @@ class Group:
             for file in sorted(self.module.glob(pattern)):
                 digest.update(file.read_bytes())
         digest.update(repr((self.flags(), sorted(self.packages.items()))).encode())
+        digest.update(b"static" if self.static else b"")
         return digest.hexdigest()[:16]
 
 
@@ -64,6 +68,7 @@ KUBERNETES = Group(
         for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
     },
     f"-s -w -X {_VERSION}.gitVersion={KUBERNETES_VERSION} -X {_VERSION}.gitMajor=1 -X {_VERSION}.gitMinor=36",
+    static=True,
 )
 ETCD = Group("etcd", {"etcd": "go.etcd.io/etcd/server/v3"})
 KWOK = Group("kwok", {name: f"sigs.k8s.io/kwok/cmd/{name}" for name in ("kwok", "kwokctl")}, released=False)
@@ -87,6 +92,7 @@ CONTAINERS = Group(
     "containers",
     {name: f"surgekit.dev/kwok/binaries/containers/{name}" for name in ("function-server", "pause")},
     released=False,
+    static=True,
 )
 CORE = (KWOK, ETCD, KUBERNETES)
 GROUPS = (*CORE, KARPENTER, PROMETHEUS, METRICS_SERVER, HELM, CONTAINERS)

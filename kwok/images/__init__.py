@@ -8,50 +8,50 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from kwok.binaries import Binaries
+from kwok.binaries.groups import KUBERNETES_VERSION
 from kwok.errors import ImageError
-from kwok.images import oci
+from kwok.images import debian, dockerfile, oci, static
 from kwok.places import cache_directory, made_once
 
 __all__ = ["NAMES", "build", "reference"]
 
-# One static binary and nothing else.
-_STATIC = {
+# Full names: when a pod says haproxy:2.6, containerd looks for docker.io/library/haproxy:2.6. The last three
+# are named as in manifests/.
+_REFERENCES = {
     "pause": "localhost/pause:lab",
     "function-server": "localhost/function-server:lab",
+    "kube-scheduler": f"registry.k8s.io/kube-scheduler:{KUBERNETES_VERSION}",
+    "haproxy": "docker.io/library/haproxy:2.6",
+    "surgekit": "docker.io/library/surgekit:0.1.0",
 }
-NAMES = tuple(_STATIC)
+NAMES = tuple(_REFERENCES)
 
 
 def reference(name: str) -> str:
     """The image's full name, as the kubelet asks containerd for it."""
-    if name not in _STATIC:
+    if name not in _REFERENCES:
         raise ImageError(f"image {name!r} is not known: {', '.join(NAMES)}")
-    return _STATIC[name]
+    return _REFERENCES[name]
 
 
 def build(name: str, environ: Mapping[str, str] = os.environ) -> Path:
     """Return the image as an OCI archive; build it first if the cache does not have it."""
+    others: dict[str, Callable[[str, Mapping[str, str]], Path]] = {
+        "haproxy": _haproxy,
+        "surgekit": dockerfile.build,
+    }
     named = reference(name)
-    binary = Binaries(environ).path(name)
-    settings = oci.Settings(entrypoint=[f"/{name}"])
-    key = _key(repr((named, settings)).encode(), binary.read_bytes(), Path(oci.__file__).read_bytes())
-
-    def write(target: Path) -> None:
-        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-            layer = Path(scratch) / "layer.tar"
-            oci.write_layer({f"/{name}": binary}, layer)
-            oci.write_image(named, [layer], settings, target)
-
-    return made_once(cache_directory(environ) / "images" / f"{name}-{key}.tar", write)
+    return others[name](named, environ) if name in others else static.build(name, named, environ)
 
 
-def _key(*inputs: bytes) -> str:
-    digest = hashlib.sha256()
-    for content in inputs:
-        digest.update(hashlib.sha256(content).digest())
-    return digest.hexdigest()[:16]
+def _haproxy(named: str, environ: Mapping[str, str]) -> Path:
+    """Debian's package. Pods end it with `sh`, which the root file system has."""
+    debian.need("haproxy", "mmdebstrap")
+    root = debian.root_file_system(("haproxy",), environ)
+    settings = oci.Settings(entrypoint=["haproxy"], path=debian.PATH)
+    key = hashlib.sha256(repr((root.stem, named, settings)).encode()).hexdigest()[:16]
+    place = cache_directory(environ) / "images" / f"haproxy-{key}.tar"
+    return made_once(place, lambda target: oci.write_image(named, [root], settings, target))

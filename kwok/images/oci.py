@@ -11,13 +11,13 @@ import json
 import platform
 import tarfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from kwok.errors import ImageError
 
-__all__ = ["Settings", "Tree", "write_image", "write_layer"]
+__all__ = ["Settings", "Tree", "pack", "write_image", "write_layer"]
 
 _INDEX = "application/vnd.oci.image.index.v1+json"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -34,8 +34,7 @@ class Settings:
 
     entrypoint: Sequence[str] = ()
     user: str = "65532:65532"  # a number, so that the kubelet can tell it is not root (runAsNonRoot)
-    environment: Mapping[str, str] = field(default_factory=dict)
-    working_directory: str = "/"
+    path: str = "/usr/local/bin"
 
 
 def write_layer(tree: Tree, target: Path) -> None:
@@ -61,12 +60,27 @@ def write_image(reference: str, layers: Sequence[Path], settings: Settings, targ
         config = _add_blob(archive, _CONFIG, _config(settings, [layer["digest"] for layer in written]))
         manifest = {"schemaVersion": 2, "mediaType": _MANIFEST, "config": config, "layers": written}
         entry = _add_blob(archive, _MANIFEST, manifest)
-        names = {
-            "io.containerd.image.name": reference,  # what containerd reads, else the next
-            "org.opencontainers.image.ref.name": reference.rpartition(":")[2],
-        }
-        index = {"schemaVersion": 2, "mediaType": _INDEX, "manifests": [entry | {"annotations": names}]}
-        _add(archive, "index.json", _json(index))
+        _add(archive, "index.json", _index(entry, reference))
+
+
+def pack(layout: Path, reference: str, target: Path) -> None:
+    """Write a directory with one image (an OCI image layout) as an archive with the name `reference`."""
+    (entry,) = json.loads((layout / "index.json").read_text())["manifests"]
+    with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as archive:
+        _add(archive, "oci-layout", (layout / "oci-layout").read_bytes())
+        for blob in sorted((layout / "blobs" / "sha256").iterdir()):
+            with blob.open("rb") as content:
+                _add_file(archive, f"blobs/sha256/{blob.name}", content)
+        _add(archive, "index.json", _index(entry, reference))
+
+
+def _index(entry: Mapping[str, Any], reference: str) -> bytes:
+    names = {
+        "io.containerd.image.name": reference,
+        "org.opencontainers.image.ref.name": reference.rpartition(":")[2],
+    }
+    named = {**entry, "annotations": names}
+    return _json({"schemaVersion": 2, "mediaType": _INDEX, "manifests": [named]})
 
 
 def _config(settings: Settings, layer_digests: Sequence[str]) -> dict[str, Any]:
@@ -75,26 +89,24 @@ def _config(settings: Settings, layer_digests: Sequence[str]) -> dict[str, Any]:
         raise ImageError(f"images for {machine} are not known: {', '.join(_ARCHITECTURES)}")
     run = {
         "User": settings.user,
-        "Env": [f"{key}={value}" for key, value in settings.environment.items()],
+        "Env": [f"PATH={settings.path}"],
         "Entrypoint": list(settings.entrypoint),
-        "WorkingDir": settings.working_directory,
+        "WorkingDir": "/",
     }
     return {
         "architecture": _ARCHITECTURES[machine],
         "os": "linux",
         "config": run,
         "rootfs": {"type": "layers", "diff_ids": list(layer_digests)},
+        "history": [{"created_by": __name__} for _ in layer_digests],  # buildah wants one entry a layer
     }
 
 
 def _add_layer(archive: tarfile.TarFile, layer: Path) -> dict[str, Any]:
     with layer.open("rb") as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
-        entry = tarfile.TarInfo(f"blobs/sha256/{digest}")
-        entry.size = content.tell()
-        content.seek(0)
-        archive.addfile(entry, content)
-    return {"mediaType": _LAYER, "digest": f"sha256:{digest}", "size": entry.size}
+        size = _add_file(archive, f"blobs/sha256/{digest}", content)
+    return {"mediaType": _LAYER, "digest": f"sha256:{digest}", "size": size}
 
 
 def _add_blob(archive: tarfile.TarFile, media_type: str, document: object) -> dict[str, Any]:
@@ -105,9 +117,16 @@ def _add_blob(archive: tarfile.TarFile, media_type: str, document: object) -> di
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    _add_file(archive, name, io.BytesIO(content))
+
+
+def _add_file(archive: tarfile.TarFile, name: str, content: BinaryIO) -> int:
+    """Add what can be read from the start to the end; return its size."""
     entry = tarfile.TarInfo(name)
-    entry.size = len(content)
-    archive.addfile(entry, io.BytesIO(content))
+    entry.size = content.seek(0, io.SEEK_END)
+    content.seek(0)
+    archive.addfile(entry, content)
+    return entry.size
 
 
 def _json(document: object) -> bytes:

@@ -29,7 +29,7 @@ def write(program: Path, target: Path) -> Path:
     layer, notes = target.with_suffix(".layer"), target.with_suffix(".notes")
     notes.write_text("read me")
     oci.write_layer({"/program": program, "/etc/notes": notes, "/etc": None}, layer)
-    settings = oci.Settings(["/program", "--run"], environment={"PORT": "1"})
+    settings = oci.Settings(["/program", "--run"], path="/bin")
     oci.write_image(REFERENCE, [layer], settings, target)
     return target
 
@@ -55,9 +55,10 @@ def test_what_is_written_can_be_read_back(program: Path, tmp_path: Path) -> None
     config = json.loads(blob(files, manifest["config"]))
     (layer,) = manifest["layers"]
     assert config["rootfs"] == {"type": "layers", "diff_ids": [layer["digest"]]}
+    assert len(config["history"]) == 1
     assert config["config"] == {
         "Entrypoint": ["/program", "--run"],
-        "Env": ["PORT=1"],
+        "Env": ["PATH=/bin"],
         "User": "65532:65532",
         "WorkingDir": "/",
     }
@@ -89,6 +90,19 @@ def test_same_input_same_bytes(program: Path, tmp_path: Path) -> None:
     assert write(program, tmp_path / "two.tar").read_bytes() == first
     program.write_bytes(b"other")
     assert write(program, tmp_path / "three.tar").read_bytes() != first
+
+
+def test_a_layout_becomes_the_same_archive(program: Path, tmp_path: Path) -> None:
+    """As builders write them: a directory, whose index has a name that containerd does not read."""
+    written = write(program, tmp_path / "image.tar")
+    layout = tmp_path / "layout"
+    with tarfile.open(written) as opened:
+        opened.extractall(layout, filter="data")
+    index = json.loads((layout / "index.json").read_text())
+    index["manifests"][0]["annotations"] = {"org.opencontainers.image.ref.name": "latest"}
+    (layout / "index.json").write_text(json.dumps(index))
+    oci.pack(layout, REFERENCE, tmp_path / "packed.tar")
+    assert read(tmp_path / "packed.tar") == read(written)
 
 
 def test_an_unknown_machine_is_refused(
