@@ -19,6 +19,7 @@ from pathlib import Path
 from kwok.binaries import build, release
 from kwok.binaries.groups import (
     CORE,
+    COREDNS,
     ETCD,
     GROUPS,
     HELM,
@@ -27,6 +28,7 @@ from kwok.binaries.groups import (
     KWOK,
     METRICS_SERVER,
     PROMETHEUS,
+    REAL_NODE,
     Group,
 )
 from kwok.errors import BinariesError
@@ -34,6 +36,7 @@ from kwok.places import cache_directory
 
 __all__ = [
     "CORE",
+    "COREDNS",
     "ETCD",
     "GROUPS",
     "HELM",
@@ -42,6 +45,7 @@ __all__ = [
     "KWOK",
     "METRICS_SERVER",
     "PROMETHEUS",
+    "REAL_NODE",
     "Binaries",
     "Group",
 ]
