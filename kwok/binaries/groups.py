@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = [
+    "CONTAINERS",
     "CORE",
     "COREDNS",
     "ETCD",
@@ -50,8 +51,9 @@ class Group:
     def key(self) -> str:
         """Changes when the pinned sources or the flags change."""
         digest = hashlib.sha256()
-        for file in ("go.mod", "go.sum", *sorted(found.name for found in self.module.glob("*.go"))):
-            digest.update((self.module / file).read_bytes())
+        for pattern in ("go.mod", "go.sum", "**/*.go"):
+            for file in sorted(self.module.glob(pattern)):
+                digest.update(file.read_bytes())
         digest.update(repr((self.flags(), sorted(self.packages.items()))).encode())
         return digest.hexdigest()[:16]
 
@@ -92,5 +94,11 @@ REAL_NODE = Group(
 )
 # With the three plugins that the lab's configuration names: the stock main also has those of all clouds.
 COREDNS = Group("coredns", {"coredns": "surgekit.dev/kwok/binaries/coredns"}, released=False)
+# Our own sources, for containers on a real node: kwok/images packs them.
+CONTAINERS = Group(
+    "containers",
+    {name: f"surgekit.dev/kwok/binaries/containers/{name}" for name in ("function-server", "pause")},
+    released=False,
+)
 CORE = (KWOK, ETCD, KUBERNETES)
-GROUPS = (*CORE, KARPENTER, PROMETHEUS, METRICS_SERVER, HELM, REAL_NODE, COREDNS)
+GROUPS = (*CORE, KARPENTER, PROMETHEUS, METRICS_SERVER, HELM, REAL_NODE, COREDNS, CONTAINERS)
