@@ -1,8 +1,10 @@
-"""The first process of a real node's machine: `python -m kwok.real_node.init <directory>`.
+"""The first process of a real node's machine: `python kwok/real_node/init.py <directory>`.
 
 It runs in new namespaces of processes, mounts and network. It gives the machine its own directories for
 what programs write, adopts orphans, and ends on SIGTERM; the kernel then kills all that runs there and drops
 its mounts. Nothing has to be undone on the host, however the lab ends.
+
+Standard library only, and run as a file: it stays small.
 """
 
 from __future__ import annotations

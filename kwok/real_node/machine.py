@@ -19,6 +19,7 @@ from kwok.errors import LabError, ProcessError
 from kwok.lab import Lab
 from kwok.network import addresses, bridge
 from kwok.processes import Process
+from kwok.real_node import init
 from kwok.real_node.init import PLACES, READY
 from kwok.real_node.requirements import SEARCH_PATH
 
@@ -42,7 +43,7 @@ class Machine:
         ready.unlink(missing_ok=True)
         argv: list[str | Path] = [
             "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc",
-            sys.executable, "-m", "kwok.real_node.init", machine.directory,
+            sys.executable, "-IS", init.__file__, machine.directory,
         ]  # fmt: skip
         lab.start(machine.name, argv, ready=ready.exists)
         bridge.join(lab.directory, machine.name, machine.network, machine.address, machine.pods)
