@@ -151,6 +151,7 @@ def _flags_for_real_nodes(pki: Path) -> dict[str, dict[str, str]]:
             "bind-address": "0.0.0.0",  # noqa: S104  # see above
             "advertise-address": str(addresses.CONTROL_PLANE),
             "allow-privileged": "true",
+            "kubelet-preferred-address-types": "InternalIP",
             "kubelet-certificate-authority": str(pki / "ca.crt"),
             "kubelet-client-certificate": str(pki / "admin.crt"),
             "kubelet-client-key": str(pki / "admin.key"),

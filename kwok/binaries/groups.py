@@ -92,7 +92,7 @@ HELM = Group("helm", {"helm": "helm.sh/helm/v4/cmd/helm"}, released=False)
 REAL_NODE = Group(
     "real-node", {name: f"k8s.io/kubernetes/cmd/{name}" for name in ("kubelet", "kube-proxy")}, _STAMPED
 )
-# With the three plugins that the lab's configuration names: the stock main also has those of all clouds.
+# With the four plugins that the lab's configuration names: the stock main also has those of all clouds.
 COREDNS = Group("coredns", {"coredns": "surgekit.dev/kwok/binaries/coredns"}, released=False)
 # Our own sources, for containers on a real node: kwok/images packs them.
 CONTAINERS = Group(

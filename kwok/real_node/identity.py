@@ -72,7 +72,8 @@ def ca(lab: Lab) -> Path:
 
 def sign(lab: Lab, name: str, groups: Sequence[str] = (), hosts: Sequence[str | IPv4Address] = ()) -> Pair:
     """A certificate of the cluster's CA: a client's, or the server's at `hosts`."""
-    authority = x509.load_pem_x509_certificate(ca(lab).read_bytes())
+    # Not from the CA's own certificate: kwokctl gives it the serial number 0, and cryptography warns of that.
+    issuer = x509.load_pem_x509_certificate(ca(lab).with_name("admin.crt").read_bytes()).issuer
     authority_key = load_pem_private_key(ca(lab).with_suffix(".key").read_bytes(), None)
     key = ec.generate_private_key(ec.SECP256R1())
     now = datetime.now(UTC)
@@ -82,7 +83,7 @@ def sign(lab: Lab, name: str, groups: Sequence[str] = (), hosts: Sequence[str | 
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
-        .issuer_name(authority.subject)
+        .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _CLOCK_SKEW)

@@ -9,6 +9,7 @@ import yaml
 
 from kwok.lab import Lab
 from kwok.network import addresses
+from kwok.network.namespaces import inside
 from kwok.ports import answers_ready
 from kwok.real_node import identity
 from kwok.real_node.machine import Machine
@@ -17,7 +18,7 @@ from kwok.real_node.requirements import SEARCH_PATH
 __all__ = ["start_beside_control_plane", "start_on"]
 
 NAME = "kube-proxy"
-_PORT = 10256
+_HEALTH_PORT, _METRICS_PORT = 10256, 10249  # its own defaults
 
 
 def start_on(machine: Machine) -> None:
@@ -25,9 +26,13 @@ def start_on(machine: Machine) -> None:
     credentials = machine.write(
         "kube-proxy.kubeconfig", identity.kubeconfig(machine.lab, "system:kube-proxy")
     )
-    content = _configuration(credentials, machine.name, f"127.0.0.1:{_PORT}")
+    content = _configuration(credentials, machine.name, _HEALTH_PORT, _METRICS_PORT)
     configuration = machine.write("kube-proxy.yaml", yaml.safe_dump(content))
-    machine.start_process(NAME, [machine.lab.binaries.path(NAME), f"--config={configuration}"])
+    machine.start_process(
+        NAME,
+        [machine.lab.binaries.path(NAME), f"--config={configuration}"],
+        ready=lambda: inside(machine.network, lambda: answers_ready(_HEALTH_PORT, "/healthz")),
+    )
 
 
 def start_beside_control_plane(lab: Lab, node: str) -> None:
@@ -37,14 +42,14 @@ def start_beside_control_plane(lab: Lab, node: str) -> None:
     credentials.touch(mode=0o600)
     credentials.write_text(identity.kubeconfig(lab, "system:kube-proxy"))
     file = lab.directory / "kube-proxy.yaml"
-    file.write_text(yaml.safe_dump(_configuration(credentials, node, f"127.0.0.1:{port}")))
+    file.write_text(yaml.safe_dump(_configuration(credentials, node, port, lab.free_port())))
     lab.start(
         NAME, [lab.binaries.path(NAME), f"--config={file}"],
         env={"PATH": SEARCH_PATH}, ready=lambda: answers_ready(port, "/healthz"), port=port,
     )  # fmt: skip
 
 
-def _configuration(credentials: Path, node: str, health: str) -> dict[str, Any]:
+def _configuration(credentials: Path, node: str, health_port: int, metrics_port: int) -> dict[str, Any]:
     return {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
@@ -52,8 +57,8 @@ def _configuration(credentials: Path, node: str, health: str) -> dict[str, Any]:
         "hostnameOverride": node,
         "clientConnection": {"kubeconfig": str(credentials)},
         "clusterCIDR": str(addresses.REAL_PODS),
-        "healthzBindAddress": health,
-        "metricsBindAddress": "127.0.0.1:0",
+        "healthzBindAddress": f"127.0.0.1:{health_port}",
+        "metricsBindAddress": f"127.0.0.1:{metrics_port}",
         "oomScoreAdj": 0,
         # Zero leaves the kernel's limits as they are: they belong to the host.
         "conntrack": {
