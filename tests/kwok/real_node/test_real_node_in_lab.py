@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,9 +11,13 @@ from typing import Any
 
 import pytest
 
+from kwok import real_node
 from kwok.cgroups import trees
 from kwok.lab import Lab
 from kwok.node_model_process import CREATED
+from kwok.traffic.function_process import CONTAINER, FUNCTION, POD_PORT
+from kwok.traffic.functions import FUNCTIONS
+from kwok.traffic.live import start_functions
 from surgekit.kube.client import ApiError
 from surgekit.tls import ensure
 from tests.kwok.real_node.real_pods import (
@@ -66,6 +69,19 @@ def test_a_real_pod_reaches_the_cluster(lab: Lab, namespace: str, node: str) -> 
     server = ("--cacert", f"{ACCOUNT}/ca.crt", "https://kubernetes.default.svc/api")
     assert curl(lab, namespace, "tools", "-H", f"Authorization: Bearer {token}", *server) == "200"
     assert curl(lab, namespace, "tools", *server) in ("401", "403")
+
+
+def test_a_real_pod_calls_emulated_ones(lab: Lab, namespace: str) -> None:
+    """By a Service, as if their nodes were real, too."""
+    start_functions(lab, {"float-operation": FUNCTIONS["float-operation"]})
+    emulated = {
+        "metadata": {"name": "e", "labels": {"app": "e", FUNCTION: "float-operation"}},
+        "spec": {"containers": [{"name": CONTAINER, "image": "i"}]},
+    }
+    create(lab, namespace, emulated, service("e", target=POD_PORT), tool_pod("tools"))
+    for name in ("e", "tools"):
+        wait_until_ready(lab, namespace, name)
+    lab.wait_for(lambda: curl(lab, namespace, "tools", "http://e") == "200", "an emulated pod answers")
 
 
 def test_the_api_server_calls_a_webhook_in_a_real_pod(lab: Lab, namespace: str, tmp_path: Path) -> None:
@@ -144,20 +160,35 @@ def test_a_resize_changes_the_cgroup(lab: Lab, namespace: str) -> None:
     )
 
 
+def test_a_node_that_is_switched_off_takes_its_pods_along(lab: Lab, namespace: str) -> None:
+    assert real_node.start(lab) == ["real-2"]
+    create(lab, namespace, real_pod("f", "real-2"))
+    pod = wait_until_ready(lab, namespace, "f")
+    assert status_in_lab(lab, pod["status"]["podIP"], FUNCTION_PORT) == 200
+    running = [line for group in cgroups(pod) for line in (group / "cgroup.procs").read_text().split()]
+    assert running
+    lab.kill("real-2")
+    lab.wait_for(lambda: not any(Path("/proc", pid).exists() for pid in running), "its processes are gone")
+    lab.kube.delete("/api/v1/nodes/real-2")
+
+
 def quota_cores(pod: dict[str, Any]) -> float:
     """The CPU quota of the pod's only container."""
+    for group in cgroups(pod):
+        if (group / "cpu.max").exists():
+            quota, period = (group / "cpu.max").read_text().split()
+            return int(quota) / int(period)
+        if (group / "cpu.cfs_quota_us").exists():
+            quota, period = ((group / f"cpu.cfs_{what}_us").read_text() for what in ("quota", "period"))
+            return int(quota) / int(period)
+    raise LookupError("no cgroup with a CPU quota")
+
+
+def cgroups(pod: dict[str, Any]) -> list[Path]:
+    """The groups of the pod's only container, one in each tree."""
     (container,) = pod["status"]["containerStatuses"]
-    name = re.sub(r"^containerd://", "", container["containerID"])
-    for tree in trees():
-        for group in tree.glob(f"surgekit-*/*/kubepods/**/{name}"):
-            if (group / "cpu.max").exists():
-                quota, period = (group / "cpu.max").read_text().split()
-                return int(quota) / int(period)
-            if (group / "cpu.cfs_quota_us").exists():
-                return int((group / "cpu.cfs_quota_us").read_text()) / int(
-                    (group / "cpu.cfs_period_us").read_text()
-                )
-    raise LookupError(f"no cgroup of {name}")
+    name = container["containerID"].removeprefix("containerd://")
+    return [group for tree in trees() for group in tree.glob(f"surgekit-*/*/kubepods/**/{name}")]
 
 
 def test_emulated_nodes_work_beside(lab: Lab, namespace: str) -> None:
