@@ -16,6 +16,7 @@ from kwok.binaries import build, release
 from kwok.binaries.groups import (
     CONTAINERS,
     CORE,
+    COREDNS,
     ETCD,
     GROUPS,
     HELM,
@@ -24,6 +25,7 @@ from kwok.binaries.groups import (
     KWOK,
     METRICS_SERVER,
     PROMETHEUS,
+    REAL_NODE,
     Group,
 )
 from kwok.errors import BinariesError
@@ -32,6 +34,7 @@ from kwok.places import cache_directory, made_once
 __all__ = [
     "CONTAINERS",
     "CORE",
+    "COREDNS",
     "ETCD",
     "GROUPS",
     "HELM",
@@ -40,6 +43,7 @@ __all__ = [
     "KWOK",
     "METRICS_SERVER",
     "PROMETHEUS",
+    "REAL_NODE",
     "Binaries",
     "Group",
 ]

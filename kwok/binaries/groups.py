@@ -10,6 +10,7 @@ from pathlib import Path
 __all__ = [
     "CONTAINERS",
     "CORE",
+    "COREDNS",
     "ETCD",
     "GROUPS",
     "HELM",
@@ -19,6 +20,7 @@ __all__ = [
     "KWOK",
     "METRICS_SERVER",
     "PROMETHEUS",
+    "REAL_NODE",
     "Group",
 ]
 
@@ -28,16 +30,14 @@ KUBERNETES_VERSION = "v1.36.3"
 
 @dataclass(frozen=True)
 class Group:
-    """Binaries built together from one pinned Go module, `kwok/binaries/<name>/go.mod`."""
+    """Binaries built together from one pinned Go module, `kwok/binaries/<name>/go.mod`, and its own sources,
+    if any."""
 
     name: str
     packages: Mapping[str, str]  # binary -> Go package
     ldflags: str = "-s -w"
     released: bool = True  # whether the project's releases contain these binaries
     tags: tuple[str, ...] = ()
-    static: bool = (
-        False  # without cgo, whether or not there is a C compiler: for images that have nothing else
-    )
 
     @property
     def module(self) -> Path:
@@ -55,20 +55,21 @@ class Group:
             for file in sorted(self.module.glob(pattern)):
                 digest.update(file.read_bytes())
         digest.update(repr((self.flags(), sorted(self.packages.items()))).encode())
-        digest.update(b"static" if self.static else b"")
         return digest.hexdigest()[:16]
 
 
 # `go build` gives the module a pseudo version; clients and kwokctl read it from these variables.
 _VERSION = "k8s.io/component-base/version"
+_STAMPED = (
+    f"-s -w -X {_VERSION}.gitVersion={KUBERNETES_VERSION} -X {_VERSION}.gitMajor=1 -X {_VERSION}.gitMinor=36"
+)
 KUBERNETES = Group(
     "kubernetes",
     {
         name: f"k8s.io/kubernetes/cmd/{name}"
         for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
     },
-    f"-s -w -X {_VERSION}.gitVersion={KUBERNETES_VERSION} -X {_VERSION}.gitMajor=1 -X {_VERSION}.gitMinor=36",
-    static=True,
+    _STAMPED,
 )
 ETCD = Group("etcd", {"etcd": "go.etcd.io/etcd/server/v3"})
 KWOK = Group("kwok", {name: f"sigs.k8s.io/kwok/cmd/{name}" for name in ("kwok", "kwokctl")}, released=False)
@@ -87,12 +88,17 @@ METRICS_SERVER = Group(
 )
 # No lab runs it: the test of charts/ does.
 HELM = Group("helm", {"helm": "helm.sh/helm/v4/cmd/helm"}, released=False)
+# Of real nodes. The modules are the control plane's, so most packages are in Go's cache already.
+REAL_NODE = Group(
+    "real-node", {name: f"k8s.io/kubernetes/cmd/{name}" for name in ("kubelet", "kube-proxy")}, _STAMPED
+)
+# With the four plugins that the lab's configuration names: the stock main also has those of all clouds.
+COREDNS = Group("coredns", {"coredns": "surgekit.dev/kwok/binaries/coredns"}, released=False)
 # Our own sources, for containers on a real node: kwok/images packs them.
 CONTAINERS = Group(
     "containers",
     {name: f"surgekit.dev/kwok/binaries/containers/{name}" for name in ("function-server", "pause")},
     released=False,
-    static=True,
 )
 CORE = (KWOK, ETCD, KUBERNETES)
-GROUPS = (*CORE, KARPENTER, PROMETHEUS, METRICS_SERVER, HELM, CONTAINERS)
+GROUPS = (*CORE, KARPENTER, PROMETHEUS, METRICS_SERVER, HELM, REAL_NODE, COREDNS, CONTAINERS)

@@ -14,7 +14,7 @@ from kwok.errors import ImageError
 from kwok.images import oci
 from kwok.places import cache_directory, made_once
 
-__all__ = ["build"]
+__all__ = ["build", "is_dynamic"]
 
 _DIRECTORY = "/usr/local/bin"
 _PT_INTERP = 3  # elf(5): the segment that names the dynamic linker
@@ -24,7 +24,7 @@ def build(name: str, reference: str, environ: Mapping[str, str] = os.environ) ->
     """Return the image of the binary `name` as an OCI archive, cached by the binary's content."""
     binary = Binaries(environ).path(name)
     if is_dynamic(binary):
-        raise ImageError(f"image {name}: {binary} needs libraries; build it with CGO_ENABLED=0")
+        raise ImageError(f"image {name}: {binary} needs libraries; a build without cgo needs none")
     settings = oci.Settings(entrypoint=[f"{_DIRECTORY}/{name}"], path=_DIRECTORY)
     digest = hashlib.sha256(repr((reference, settings)).encode() + Path(oci.__file__).read_bytes())
     with binary.open("rb") as content:

@@ -88,13 +88,12 @@ def test_the_key_follows_sources_and_flags(monkeypatch: pytest.MonkeyPatch, tmp_
     keys = {group.key() for group in CORE}
     keys.add(Group("etcd", ETCD.packages, "-s").key())
     keys.add(Group("etcd", ETCD.packages, tags=("small",)).key())
-    keys.add(Group("etcd", ETCD.packages, static=True).key())
     monkeypatch.setattr(groups, "_MODULES", tmp_path)
     (tmp_path / "etcd").mkdir()
     for file in ("go.mod", "go.sum"):
         (tmp_path / "etcd" / file).write_text("changed")
     keys.add(ETCD.key())
-    assert len(keys) == 7
+    assert len(keys) == 6
 
 
 def test_download_takes_what_kwokctl_lists(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ import pytest
 from kwok.binaries import Binaries
 from kwok.errors import LabError
 from kwok.lab import Lab
+from kwok.network.namespaces import why_no_namespace
 from kwok.traffic.haproxy import find_haproxy
-from kwok.traffic.network import why_no_namespace
 
 pytestmark = pytest.mark.lab
 
