@@ -10,7 +10,7 @@ import hashlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from kwok.errors import ImageError
@@ -34,14 +34,21 @@ def build(reference: str, environ: Mapping[str, str] = os.environ) -> Path:
         )
     debian.need("surgekit", "buildah", "mmdebstrap")
     base = debian.root_file_system(_PACKAGES, environ)
-    key = _key(base, [PROJECT / "Dockerfile", PROJECT / ".dockerignore", *context_files(PROJECT)])
-    place = cache_directory(environ) / "images" / f"surgekit-{key}.tar"
-    return made_once(place, lambda target: _build(reference, base, target, environ))
+    key = _key(base, context_files(PROJECT))
+
+    def make(target: Path) -> None:
+        _build(reference, base, target, environ)
+        if _key(base, context_files(PROJECT)) != key:
+            raise ImageError("image surgekit: sources changed while it was built; build it again")
+
+    return made_once(cache_directory(environ) / "images" / f"surgekit-{key}.tar", make)
 
 
 def context_files(project: Path) -> Iterator[Path]:
-    """What `.dockerignore` lets through: names after `!`, without what matches a `**/` pattern."""
+    """What a build reads: the Dockerfile, and what `.dockerignore` lets through (names after `!`, without what
+    matches a `**/` pattern)."""
     lines = (project / ".dockerignore").read_text().splitlines()
+    yield from (project / "Dockerfile", project / ".dockerignore")
     refused = [line.removeprefix("**/") for line in lines if line.startswith("**/")]
     for name in sorted(line.removeprefix("!") for line in lines if line.startswith("!")):
         for file in sorted([project / name, *(project / name).rglob("*")]):
@@ -50,7 +57,7 @@ def context_files(project: Path) -> Iterator[Path]:
                 yield file
 
 
-def _key(base: Path, files: Sequence[Path]) -> str:
+def _key(base: Path, files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     status = base.stat()
     digest.update(repr((base.name, status.st_size, status.st_mtime_ns)).encode())
