@@ -22,6 +22,7 @@ __all__ = ["build", "context_files"]
 PROJECT = Path(__file__).parents[2]
 # What the Dockerfile expects of its base: `python` and `pip`. Wheels expect libstdc++ (PEP 600).
 _PACKAGES = ("python3", "python-is-python3", "python3-pip", "libstdc++6", "ca-certificates")
+_KEPT = 3  # archives beside the one just built, of 170 MB each
 # In a mount namespace of its own: whatever ends buildah, no mount stays behind.
 _ALONE = ("unshare", "--mount", "--propagation", "private", "--")
 
@@ -35,18 +36,23 @@ def build(reference: str, environ: Mapping[str, str] = os.environ) -> Path:
     debian.need("surgekit", "buildah", "mmdebstrap")
     base = debian.root_file_system(_PACKAGES, environ)
     key = _key(base, context_files(PROJECT))
+    place = cache_directory(environ) / "images" / f"surgekit-{key}.tar"
 
     def make(target: Path) -> None:
         _build(reference, base, target, environ)
         if _key(base, context_files(PROJECT)) != key:
             raise ImageError("image surgekit: sources changed while it was built; build it again")
+        # Sources change often. Older archives than these are not needed by anybody who just asked for one.
+        archives = sorted(place.parent.glob("surgekit-*.tar"), key=lambda file: file.stat().st_mtime)
+        for old in archives[:-_KEPT]:
+            old.unlink(missing_ok=True)
 
-    return made_once(cache_directory(environ) / "images" / f"surgekit-{key}.tar", make)
+    return made_once(place, make)
 
 
 def context_files(project: Path) -> Iterator[Path]:
-    """What a build reads: the Dockerfile, and what `.dockerignore` lets through (names after `!`, without what
-    matches a `**/` pattern)."""
+    """What a build reads: the Dockerfile, and what `.dockerignore` lets through: names after `!`, not what
+    matches a `**/` pattern."""
     lines = (project / ".dockerignore").read_text().splitlines()
     yield from (project / "Dockerfile", project / ".dockerignore")
     refused = [line.removeprefix("**/") for line in lines if line.startswith("**/")]
