@@ -11,13 +11,16 @@ from typing import Any
 
 import pytest
 
-from kwok import real_node
+from kwok import metrics_server, real_node
+from kwok.binaries import METRICS_SERVER
 from kwok.cgroups import trees
+from kwok.errors import BinariesError
 from kwok.lab import Lab
 from kwok.node_model_process import CREATED
 from kwok.traffic.function_process import CONTAINER, FUNCTION, POD_PORT
 from kwok.traffic.functions import FUNCTIONS
 from kwok.traffic.live import start_functions
+from surgekit.kube import quantity
 from surgekit.kube.client import ApiError
 from surgekit.tls import ensure
 from tests.kwok.real_node.real_pods import (
@@ -170,6 +173,19 @@ def test_a_node_that_is_switched_off_takes_its_pods_along(lab: Lab, namespace: s
     lab.kill("real-2")
     lab.wait_for(lambda: not any(Path("/proc", pid).exists() for pid in running), "its processes are gone")
     lab.kube.delete("/api/v1/nodes/real-2")
+
+
+def test_the_stock_metrics_pipeline_sees_real_pods(lab: Lab, namespace: str) -> None:
+    try:
+        lab.binaries.directory(METRICS_SERVER)
+    except BinariesError as error:
+        pytest.skip(f"metrics-server cannot be had: {error}")
+    create(lab, namespace, real_pod("f", env=[{"name": "MEMORY_MIB", "value": "32"}]))
+    wait_until_ready(lab, namespace, "f")
+    metrics_server.start(lab)
+    path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods/f"
+    lab.wait_for(lambda: lab.kube.get(path)["containers"], "its usage is known", 120)
+    assert 32 <= quantity.parse(lab.kube.get(path)["containers"][0]["usage"]["memory"]) / 2**20 < 64
 
 
 def quota_cores(pod: dict[str, Any]) -> float:
