@@ -14,14 +14,20 @@ export UV
 STAMP := .venv/.installed
 PACKAGES := surgekit cluster_model scheduler_extender combofunc function_gateway node_speed_probe cluster_autoscaler_hook hpa_replacement kwok experiments tests
 
-# HAProxy is the one thing that comes from the distribution. Without it the tests of live traffic skip.
-define HAPROXY
-{ PATH="$$PATH:/usr/sbin"; \
-if ! command -v haproxy >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	(apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends haproxy) \
-		>/dev/null 2>&1 || true; \
+# From the distribution, as program:package. Without HAProxy the tests of live traffic skip, without the second line
+# those of real nodes, without the third those of images. --no-remove: a machine's own Docker stays.
+DEBIAN := haproxy:haproxy \
+	containerd:containerd runc:runc iptables:iptables /usr/lib/cni/bridge:containernetworking-plugins \
+	buildah:buildah mmdebstrap:mmdebstrap
+define INSTALL
+{ PATH="$$PATH:/usr/sbin:/sbin"; lacking() { \
+	for pair in $(DEBIAN); do command -v "$${pair%%:*}" >/dev/null || echo "$${pair#*:}"; done; }; \
+if [ -n "$$(lacking)" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	(apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
+		--no-remove $$(lacking)) >/dev/null 2>&1 || true; \
 fi; \
-command -v haproxy || echo "missing: apt-get install haproxy (as root)"; }
+for package in $$(lacking); do echo "missing: apt-get install $$package (as root)"; done; \
+[ -n "$$(lacking)" ] || echo "all there"; }
 endef
 
 help: ## show this
@@ -30,8 +36,8 @@ help: ## show this
 setup: $(STAMP) ## prepare everything, start nothing
 	@echo "control-plane binaries:"
 	@.venv/bin/python -m kwok.binaries | sed 's/^/  /'
-	@echo "gateway of the lab's traffic:"
-	@$(HAPROXY) | sed 's/^/  /'
+	@echo "packages of the distribution:"
+	@$(INSTALL) | sed 's/^/  /'
 	@echo "command line:"
 	@echo "  .venv/bin/surgekit"
 
@@ -47,10 +53,13 @@ units: $(STAMP)
 
 test: setup check ## everything that must hold: check, then a real control plane
 	.venv/bin/pytest $(LAB)
+	.venv/bin/pytest $(REAL_NODE)
 
 # Labs mostly wait, so two files at a time; each worker has labs of its own. Files in the order of
 # tests/conftest.py: xdist's own, by number of tests, takes tests/manifests apart and ends with the longest tests.
-LAB := -m lab -n 2 --dist loadfile --no-loadscope-reorder
+LAB := -m "lab and not real_node" -n 2 --dist loadfile --no-loadscope-reorder
+# Real nodes do the work they measure: one at a time, after the others.
+REAL_NODE := -m real_node
 
 # Hours. A run that has finished at this commit is not repeated.
 N ?= 5

@@ -14,12 +14,14 @@ import yaml
 from kwok.binaries import Binaries
 from kwok.errors import ClusterError
 from kwok.hpa_loops import controller_flags
+from kwok.network import addresses, door
+from kwok.network_namespace import entering, has_network
 from kwok.ports import free_ports
 from kwok.processes import marked_environment
 from surgekit.kube.client import Kube
 from surgekit.tls import ensure
 
-__all__ = ["FRONT_PROXY", "account_kubeconfig", "create", "stage_files"]
+__all__ = ["FRONT_PROXY", "account_kubeconfig", "certificates", "create", "stage_files"]
 
 _STAGES = Path(__file__).parent / "stages"
 # Stages that wait for the node model, and those that do not (the model writes resizes itself).
@@ -56,28 +58,44 @@ def stage_files(instant_pods: bool) -> list[Path]:
     return [file for file in sorted(_STAGES.glob("*.yaml")) if file.stem not in left_out]
 
 
+def certificates(directory: Path) -> Path:
+    """Where kwokctl keeps the cluster's CA (`ca`) and the administrator's pair (`admin`)."""
+    return directory / "kwok" / "clusters" / _NAME / "pki"
+
+
 def create(directory: Path, binaries: Binaries, instant_pods: bool, time_factor: float) -> Path:
     """Bring up etcd, API server, controller manager and KWOK; the admin's kubeconfig.
 
     kube-scheduler is left out: the lab starts the same stock binary itself, so that experiments can
-    change its configuration while the cluster lives. `time_factor` divides the HPA's clocks.
+    change its configuration while the cluster lives. `time_factor` divides the HPA's clocks. In a lab with a
+    network of its own, real nodes may join.
     """
     config, kubeconfig = directory / "kwokctl.yaml", directory / "kubeconfig"
     documents = [file.read_text() for file in stage_files(instant_pods)]
     ports = dict(zip(_PORTS, free_ports(len(_PORTS)), strict=True))
-    options = {"bindAddress": "127.0.0.1", **ports}
+    options: dict[str, Any] = {"bindAddress": "127.0.0.1", **ports}
     patches = _flags(directory / "tls" / "front-proxy", time_factor)
+    if has_network(directory):
+        door.open_ports(directory, ports.values())
+        options["kubeApiserverCertSANs"] = [str(addresses.CONTROL_PLANE), str(addresses.KUBERNETES_SERVICE)]
+        for name, flags in _flags_for_real_nodes(certificates(directory)).items():
+            patches[name] = patches.get(name, {}) | flags
     control_plane = {
         "apiVersion": _API,
         "kind": "KwokctlConfiguration",
         "options": options,
         # Not by --extra-args, which loses count of components once flags of two alternate (kwokctl 0.8.0).
-        "componentsPatches": [{"name": name, "extraArgs": flags} for name, flags in patches.items()],
+        # Where kwokctl sets a flag too, the last one counts.
+        "componentsPatches": [
+            {"name": name, "extraArgs": [{"key": key, "value": value} for key, value in flags.items()]}
+            for name, flags in patches.items()
+        ],
     }
     documents += [yaml.safe_dump(control_plane), yaml.safe_dump(_KWOK)]
     config.write_text("---\n".join(documents))
     path = binaries.path
     argv: list[str | Path] = [
+        *entering(directory),
         path("kwokctl"), "--config", config, "--name", _NAME, "create", "cluster", "--runtime", "binary",
         "--kubeconfig", kubeconfig, "--wait", f"{_READY_S}s", "--timeout", f"{_READY_S}s",
         "--disable", "kube-scheduler",
@@ -109,11 +127,11 @@ def create(directory: Path, binaries: Binaries, instant_pods: bool, time_factor:
     return kubeconfig
 
 
-def _flags(front_proxy: Path, time_factor: float) -> dict[str, list[dict[str, Any]]]:
+def _flags(front_proxy: Path, time_factor: float) -> dict[str, dict[str, str]]:
     """Flags beside kwokctl's own, by component."""
     api_server = {
-        # The default, 10.0.0.0/24, overlaps the pods' addresses (`kwok.nodes`).
-        "service-cluster-ip-range": "10.96.0.0/16",
+        # The default, 10.0.0.0/24, overlaps the pods' addresses.
+        "service-cluster-ip-range": str(addresses.SERVICES),
         # Nodes register Ready: no need to taint each until a controller takes the taint off, nor (below) to
         # annotate each whenever their number changes. Both are one write a node, 5,000 on a large lab.
         "disable-admission-plugins": "TaintNodesByCondition",
@@ -122,14 +140,26 @@ def _flags(front_proxy: Path, time_factor: float) -> dict[str, list[dict[str, An
     # A lab's data end with it; syncing to disk would only add noise.
     etcd = {"unsafe-no-fsync": "true"}
     controller_manager = {"controllers": "*,-ttl-controller", **controller_flags(time_factor)}
+    return {"kube-apiserver": api_server, "etcd": etcd, "kube-controller-manager": controller_manager}
+
+
+def _flags_for_real_nodes(pki: Path) -> dict[str, dict[str, str]]:
+    """Pods and kubelets reach the API server on the lab's bridge; KWOK plays only the nodes made for it."""
     return {
-        # Where kwokctl sets a flag too, the last one counts.
-        name: [{"key": key, "value": value} for key, value in flags.items()]
-        for name, flags in (
-            ("kube-apiserver", api_server),
-            ("etcd", etcd),
-            ("kube-controller-manager", controller_manager),
-        )
+        "kube-apiserver": {
+            # All addresses of the lab's network namespace, none of the machine's.
+            "bind-address": "0.0.0.0",  # noqa: S104  # see above
+            "advertise-address": str(addresses.CONTROL_PLANE),
+            "allow-privileged": "true",
+            "kubelet-preferred-address-types": "InternalIP",
+            "kubelet-certificate-authority": str(pki / "ca.crt"),
+            "kubelet-client-certificate": str(pki / "admin.crt"),
+            "kubelet-client-key": str(pki / "admin.key"),
+        },
+        "kwok-controller": {
+            "manage-all-nodes": "false",
+            "manage-nodes-with-annotation-selector": "kwok.x-k8s.io/node=fake",
+        },
     }
 
 

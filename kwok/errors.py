@@ -3,6 +3,7 @@
 LabError
 ├── BinariesError    a binary is missing and could not be built
 ├── ClusterError     the control plane did not come up
+├── ImageError       a container image could not be built
 ├── NodesNotReady    emulated nodes did not become Ready
 ├── ProcessError     a process of the lab did not start
 ├── ScenarioError    a scenario is invalid
@@ -16,6 +17,7 @@ from surgekit.errors import UserError
 __all__ = [
     "BinariesError",
     "ClusterError",
+    "ImageError",
     "LabError",
     "NodesNotReady",
     "ProcessError",
@@ -34,6 +36,10 @@ class BinariesError(LabError):
 
 class ClusterError(LabError):
     """The control plane did not come up; the message ends with kwokctl's log."""
+
+
+class ImageError(LabError):
+    """A container image could not be built; the message names it and what is missing."""
 
 
 class NodesNotReady(LabError):

@@ -24,6 +24,8 @@ from kwok import cluster, nodes
 from kwok.binaries import CORE, Binaries
 from kwok.errors import LabError
 from kwok.hpa_loops import checked_time_factor
+from kwok.network import door
+from kwok.network_namespace import has_network
 from kwok.places import labs_directory
 from kwok.ports import answers_ready, free_ports
 from kwok.processes import Process, Processes, take_down
@@ -57,13 +59,15 @@ class Lab:
         instant_pods: bool = False,
         prepare: Callable[[Lab], object] | None = None,
         time_factor: float = 1.0,
+        own_network: bool = False,
     ) -> Lab:
         """Start a lab that outlives this process, and run `prepare(lab)`.
 
         With `instant_pods`, pods are Ready as soon as they are bound, and no node model is needed. With a
-        `time_factor` (1 to 4) everything runs so many times as fast as nominal.
+        `time_factor` (1 to 4) everything runs so many times as fast as nominal. With `own_network`, real
+        nodes may join (`kwok.real_node`).
         """
-        lab, watchdog = cls._create(name, instant_pods, time_factor)
+        lab, watchdog = cls._create(name, instant_pods, time_factor, own_network)
         try:
             if prepare:
                 prepare(lab)
@@ -90,10 +94,15 @@ class Lab:
     @classmethod
     @contextmanager
     def temporary(
-        cls, prefix: str = "tmp", instant_pods: bool = False, time_factor: float = 1.0
+        cls,
+        prefix: str = "tmp",
+        instant_pods: bool = False,
+        time_factor: float = 1.0,
+        own_network: bool = False,
     ) -> Iterator[Lab]:
         """A lab for a `with` block. It ends with this process, however that ends."""
-        lab, watchdog = cls._create(f"{prefix}-{secrets.token_hex(3)}", instant_pods, time_factor)
+        name = f"{prefix}-{secrets.token_hex(3)}"
+        lab, watchdog = cls._create(name, instant_pods, time_factor, own_network)
         try:
             yield lab
         finally:
@@ -101,7 +110,9 @@ class Lab:
             watchdog.dismiss("down")
 
     @classmethod
-    def _create(cls, name: str, instant_pods: bool, time_factor: float) -> tuple[Lab, Watchdog]:
+    def _create(
+        cls, name: str, instant_pods: bool, time_factor: float, own_network: bool
+    ) -> tuple[Lab, Watchdog]:
         directory = _directory(name)
         checked_time_factor(time_factor)
         binaries = Binaries()
@@ -116,6 +127,11 @@ class Lab:
             ) from None
         watchdog = Watchdog(directory)
         try:
+            if own_network:
+                from kwok.network import bridge  # noqa: PLC0415  # pyroute2 takes half a second to import
+
+                bridge.create(directory)
+                door.start(directory)
             cluster.create(directory, binaries, instant_pods, time_factor)
             facts = {"instant_pods": instant_pods, "time_factor": time_factor}
             (directory / _FACTS).write_text(json.dumps(facts))
@@ -294,8 +310,11 @@ class Lab:
         wait_for(condition, f"lab {self.name}: {what}", timeout_s)
 
     def free_port(self) -> int:
-        """A free port that was not handed out before."""
-        return free_ports(1)[0]
+        """A free port that was not handed out before; 127.0.0.1 reaches it from outside the lab, too."""
+        ports = free_ports(1)
+        if has_network(self.directory):
+            door.open_ports(self.directory, ports)
+        return ports[0]
 
 
 def _directory(name: str) -> Path:

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from kwok.cluster import certificates
 from kwok.errors import LabError
 from kwok.lab import Lab
 from kwok.nodes import kubelet_addresses
@@ -52,8 +53,8 @@ def start(lab: Lab, resolution_s: float = _LEAST_RESOLUTION_S) -> Process:
     if resolution_s < _LEAST_RESOLUTION_S:
         raise LabError(f"metrics-server: resolution_s {resolution_s:g} is under {_LEAST_RESOLUTION_S:g}")
     _apply(lab, "rbac", _rbac())
-    certificates = lab.directory / "tls" / METRICS_SERVER
-    ensure(certificates, [f"{METRICS_SERVER}.{NAMESPACE}.svc"], [], datetime.now(UTC))
+    own = lab.directory / "tls" / METRICS_SERVER
+    ensure(own, [f"{METRICS_SERVER}.{NAMESPACE}.svc"], [], datetime.now(UTC))
     kubeconfig = lab.account_kubeconfig(NAMESPACE, METRICS_SERVER)
     port = lab.free_port()
     process = lab.start(
@@ -65,11 +66,11 @@ def start(lab: Lab, resolution_s: float = _LEAST_RESOLUTION_S) -> Process:
             f"--authorization-kubeconfig={kubeconfig}",
             "--bind-address=127.0.0.1",
             f"--secure-port={port}",
-            f"--tls-cert-file={certificates / 'tls.crt'}",
-            f"--tls-private-key-file={certificates / 'tls.key'}",
+            f"--tls-cert-file={own / 'tls.crt'}",
+            f"--tls-private-key-file={own / 'tls.key'}",
             "--kubelet-use-node-status-port",
             "--kubelet-preferred-address-types=InternalIP",
-            f"--kubelet-certificate-authority={kubelet_certificates(lab) / 'ca.crt'}",
+            f"--kubelet-certificate-authority={_kubelet_authorities(lab)}",
             f"--kubelet-request-timeout={_KUBELET_TIMEOUT_S:g}s",
             f"--metric-resolution={resolution_s:g}s",
         ],
@@ -77,9 +78,17 @@ def start(lab: Lab, resolution_s: float = _LEAST_RESOLUTION_S) -> Process:
         port=port,
     )
     # Registered when it answers: the API server retries a dead one only after a while.
-    _apply(lab, "api", _registration(port, (certificates / "ca.crt").read_bytes()))
+    _apply(lab, "api", _registration(port, (own / "ca.crt").read_bytes()))
     lab.wait_for(lambda: _available(lab), f"APIService {_APISERVICE} available")
     return process
+
+
+def _kubelet_authorities(lab: Lab) -> Path:
+    """The CA of the emulated nodes' kubelets, and the cluster's own, which signs those of real nodes."""
+    file = lab.directory / "tls" / METRICS_SERVER / "kubelets.crt"
+    cluster_ca = certificates(lab.directory) / "ca.crt"
+    file.write_bytes((kubelet_certificates(lab) / "ca.crt").read_bytes() + cluster_ca.read_bytes())
+    return file
 
 
 def _apply(lab: Lab, what: str, objects: list[dict[str, Any]]) -> None:
@@ -139,7 +148,10 @@ def _rbac() -> list[dict[str, Any]]:
         "apiVersion": f"{rbac}/v1",
         "kind": "ClusterRole",
         "metadata": {"name": "system:metrics-server"},
-        "rules": [{"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["get", "list", "watch"]}],
+        "rules": [
+            {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["get", "list", "watch"]},
+            {"apiGroups": [""], "resources": ["nodes/metrics"], "verbs": ["get"]},  # a real kubelet asks
+        ],
     }
     account = {
         "apiVersion": "v1",

@@ -4,7 +4,8 @@ them.
 `python -m kwok.node_model_process`. It does what a kubelet does and KWOK does not: it sets the annotation
 that KWOK's stages wait for (kwok/stages/pod-ready.yaml), writes the images in a node's status and the
 Events of image pulls, and resizes pods in place (`kwok.node_model_resize_status`). Pods that hang or whose
-image cannot be pulled take no share of a node's speed: nothing is being created there.
+image cannot be pulled take no share of a node's speed: nothing is being created there. Pods on real nodes
+are left to their kubelets.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from kwok.node_model_resize_status import (
     too_small,
 )
 from kwok.node_model_room import Amount
+from kwok.nodes import REAL_NODE, NodeNames
 from kwok.scenario import Scenario
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.pods import requests
@@ -74,6 +76,7 @@ class NodeModelProcess:
     def __init__(self, kube: Kube, scenario: Scenario) -> None:
         self._kube, self._scenario = kube, scenario
         self._model = NodeModel(scenario)
+        self.real_nodes: set[str] = set()
         self._pods: dict[str, tuple[str, str, str]] = {}  # uid -> (namespace, name, node)
         self._resizing: dict[str, dict[int, Json]] = {}  # uid -> generation -> the pod that asks for it
         self._known_nodes: set[str] = set()  # nodes whose allocatable the model knows
@@ -121,7 +124,7 @@ class NodeModelProcess:
     def _observe(self, pod: Json, arrival_s: float) -> None:
         meta, spec, status = pod["metadata"], pod["spec"], pod["status"]
         uid, node, now_s = meta["uid"], spec.get("nodeName"), arrival_s - self._start_s
-        if not node:
+        if not node or node in self.real_nodes:
             return
         if status.get("phase") in ("Succeeded", "Failed"):
             self._gone(uid, arrival_s)
@@ -263,6 +266,11 @@ def _duration(seconds: float) -> str:
     return f"{int(minutes)}m{text}" if minutes else text
 
 
+def _await(watch: Watch, stopping: threading.Event) -> None:
+    while not watch.synced.wait(0.5) and not stopping.is_set():
+        pass
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kubeconfig", type=Path, required=True)
@@ -275,9 +283,11 @@ def main() -> None:
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    watch = Watch(kube, "/api/v1/pods", process, fieldSelector="spec.nodeName!=").start()
-    while not watch.synced.wait(0.5) and not stopping.is_set():
-        pass
+    # First the nodes: a pod on a real node is not to be touched once.
+    nodes = Watch(kube, "/api/v1/nodes", NodeNames(process.real_nodes), labelSelector=REAL_NODE).start()
+    _await(nodes, stopping)
+    pods = Watch(kube, "/api/v1/pods", process, fieldSelector="spec.nodeName!=").start()
+    _await(pods, stopping)
     given.ready_file.touch()
     log.info("node model runs")
     process.run(stopping)

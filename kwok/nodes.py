@@ -10,10 +10,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kwok.errors import NodesNotReady
+from kwok.network import addresses
 from surgekit.kube.client import ApiError, Kube
 
-__all__ = ["NodeShape", "add_nodes", "kubelet_addresses", "node_body"]
+__all__ = ["REAL_NODE", "NodeShape", "add_nodes", "is_ready", "kubelet_addresses", "node_body"]
 
+# Label and taint of nodes with a real kubelet (`kwok.real_node`). All others are emulated.
+REAL_NODE = "lab.surgekit.dev/real-node"
 _NODE_INFO = {
     "architecture": "amd64",
     "operatingSystem": "linux",
@@ -37,6 +40,21 @@ class NodeShape:
     allocatable: Mapping[str, str] = field(default_factory=dict)  # only what is below the capacity
     labels: Mapping[str, str] = field(default_factory=dict)
     kubelet_port: int | None = None  # each node's kubelet listens there, on a loopback address of its own
+
+
+class NodeNames:
+    """Consumes a node watch: keeps `names` up to date."""
+
+    def __init__(self, names: set[str]) -> None:
+        self._names = names
+
+    def replace(self, objects: list[dict[str, Any]], _arrival_s: float) -> None:
+        self._names.clear()
+        self._names.update(node["metadata"]["name"] for node in objects)
+
+    def apply(self, kind: str, obj: dict[str, Any], _arrival_s: float) -> None:
+        change = self._names.discard if kind == "DELETED" else self._names.add
+        change(obj["metadata"]["name"])
 
 
 def add_nodes(kube: Kube, count: int, shape: NodeShape, prefix: str, timeout_s: float) -> list[str]:
@@ -73,9 +91,9 @@ def node_body(name: str, index: int, shape: NodeShape) -> dict[str, Any]:
     large lab, and a node once seen unready may stay tainted until the controller manager's next sync,
     25 s later.
     """
-    network = "172.20" if shape.kubelet_port is None else "127.1"
     endpoints = {} if shape.kubelet_port is None else {"kubeletEndpoint": {"Port": shape.kubelet_port}}
-    cidr = f"10.{index // 256}.{index % 256}.0/24"  # KWOK picks pod addresses from this range
+    address = (addresses.emulated_node if shape.kubelet_port is None else addresses.emulated_kubelet)(index)
+    cidr = str(addresses.emulated_pods(index))
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -97,7 +115,7 @@ def node_body(name: str, index: int, shape: NodeShape) -> dict[str, Any]:
             "allocatable": {**shape.capacity, **shape.allocatable},
             "conditions": _conditions(datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")),
             "addresses": [
-                {"type": "InternalIP", "address": f"{network}.{index // 256}.{index % 256}"},
+                {"type": "InternalIP", "address": str(address)},
                 {"type": "Hostname", "address": name},
             ],
             "daemonEndpoints": endpoints,
@@ -143,9 +161,12 @@ def _await_ready(kube: Kube, missing: set[str], timeout_s: float) -> None:
             time.sleep(min(0.2 + len(missing) / 2000, 1.0))
 
 
-def _usable(node: dict[str, Any]) -> bool:
+def is_ready(node: dict[str, Any]) -> bool:
     conditions = node["status"].get("conditions", [])
-    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-    return ready and not any(
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def _usable(node: dict[str, Any]) -> bool:
+    return is_ready(node) and not any(
         t["key"].startswith("node.kubernetes.io/") for t in node["spec"].get("taints", [])
     )

@@ -17,8 +17,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from kwok.cgroups import remove_cgroups
 from kwok.errors import ProcessError
-from kwok.network_namespace import remove_namespace
+from kwok.network_namespace import entering, remove_namespaces
 
 __all__ = ["Process", "Processes", "marked_environment", "take_down"]
 
@@ -59,18 +60,23 @@ class Processes:
         ready: Callable[[], bool] | None = None,
         timeout_s: float = 90.0,
         port: int | None = None,
+        outside: bool = False,
     ) -> Process:
-        """Start `argv` and wait until `ready()`; an error shows the process's last log lines."""
+        """Start `argv` and wait until `ready()`; an error shows the process's last log lines.
+
+        It runs in the lab's network, if the lab has its own, unless `outside`.
+        """
         if (known := self.find(name)) and known.alive():
             raise ProcessError(f"{name} is already running (pid {known.pid})")
         self._logs.mkdir(parents=True, exist_ok=True)
         self._pids.mkdir(parents=True, exist_ok=True)
         log = self._logs / f"{name}.log"
+        enter = [] if outside else entering(self._directory)
         with log.open("ab") as output:
             begin = output.tell()
             # A session of its own, so that Ctrl-C in the terminal does not reach it.
             child = subprocess.Popen(
-                [str(a) for a in argv],
+                [*enter, *(str(a) for a in argv)],
                 env=marked_environment(self._directory, env),
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
             )  # fmt: skip
@@ -153,7 +159,8 @@ def take_down(directory: Path) -> None:
         # A child that is just being started may be missed once, and is found in the next round.
         time.sleep(0.05)
     _reap()
-    remove_namespace(directory)
+    remove_namespaces(directory)
+    remove_cgroups(directory)
     shutil.rmtree(directory, ignore_errors=True)
 
 

@@ -7,18 +7,16 @@ the cache; otherwise it is built once from the pinned Go module beside this file
 
 from __future__ import annotations
 
-import fcntl
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kwok.binaries import build, release
 from kwok.binaries.groups import (
+    CONTAINERS,
     CORE,
+    COREDNS,
     ETCD,
     GROUPS,
     HELM,
@@ -27,13 +25,16 @@ from kwok.binaries.groups import (
     KWOK,
     METRICS_SERVER,
     PROMETHEUS,
+    REAL_NODE,
     Group,
 )
 from kwok.errors import BinariesError
-from kwok.places import cache_directory
+from kwok.places import cache_directory, made_once
 
 __all__ = [
+    "CONTAINERS",
     "CORE",
+    "COREDNS",
     "ETCD",
     "GROUPS",
     "HELM",
@@ -42,6 +43,7 @@ __all__ = [
     "KWOK",
     "METRICS_SERVER",
     "PROMETHEUS",
+    "REAL_NODE",
     "Binaries",
     "Group",
 ]
@@ -72,26 +74,19 @@ class Binaries:
         source = self.environ.get("SURGEKIT_BIN_SOURCE", "build")
         if source not in ("build", "download"):
             raise BinariesError(f"SURGEKIT_BIN_SOURCE: {source!r} is neither 'build' nor 'download'")
-        kind = group.key() + ("-release" if source == "download" and group.released else "")
-        place = cache_directory(self.environ) / "bin" / f"{group.name}-{kind}"
-        if not place.exists():
-            with _alone(place):
-                if not place.exists():
-                    self._make(group, place)
-        return _complete(place, group)
+        downloaded = source == "download" and group.released
+        place = cache_directory(self.environ) / "bin" / f"{group.name}-{group.key()}"
+        if downloaded:
+            place = place.with_name(f"{place.name}-release")
+        return _complete(made_once(place, lambda aside: self._make(group, aside, downloaded)), group)
 
-    def _make(self, group: Group, place: Path) -> None:
-        # Built aside and renamed, so that a killed build leaves nothing that looks complete.
-        scratch = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
-        try:
-            if place.name.endswith("-release"):
-                release.download(group, scratch, self.path("kwokctl"))
-            else:
-                build.build(group, scratch, self.environ)
-            _complete(scratch, group)
-            scratch.rename(place)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+    def _make(self, group: Group, into: Path, downloaded: bool) -> None:
+        into.mkdir()
+        if downloaded:
+            release.download(group, into, self.path("kwokctl"))
+        else:
+            build.build(group, into, self.environ)
+        _complete(into, group)
 
 
 def _complete(directory: Path, group: Group) -> Path:
@@ -99,12 +94,3 @@ def _complete(directory: Path, group: Group) -> Path:
         if not os.access(directory / binary, os.X_OK):
             raise BinariesError(f"{binary} is not in {directory} (or not executable)")
     return directory
-
-
-@contextmanager
-def _alone(place: Path) -> Iterator[None]:
-    """Lock a group while it is built; the lock ends with its process."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with (place.parent / f".{place.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -33,8 +33,9 @@ def build(group: Group, into: Path, environ: Mapping[str, str] = os.environ) -> 
     """Build all binaries of `group` into the directory `into`."""
     console = Console(stderr=True, soft_wrap=True)
     go = find_go(environ)
-    # GOWORK and GOFLAGS of the user's shell must not change what is built.
-    env = dict(environ) | {"GOWORK": "off", "GOFLAGS": ""}
+    # GOWORK and GOFLAGS of the user's shell must not change what is built, nor whether there is a C compiler.
+    # Without cgo the binaries are static: they run in an image that has nothing else.
+    env = dict(environ) | {"GOWORK": "off", "GOFLAGS": "", "CGO_ENABLED": "0"}
     packages = list(group.packages.values())
     total = _count(go, group, packages, env)
     argv = [str(go), "build", "-v", *group.flags(), "-o", f"{into}{os.sep}", *packages]

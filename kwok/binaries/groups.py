@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = [
+    "CONTAINERS",
     "CORE",
+    "COREDNS",
     "ETCD",
     "GROUPS",
     "HELM",
@@ -18,6 +20,7 @@ __all__ = [
     "KWOK",
     "METRICS_SERVER",
     "PROMETHEUS",
+    "REAL_NODE",
     "Group",
 ]
 
@@ -27,7 +30,8 @@ KUBERNETES_VERSION = "v1.36.3"
 
 @dataclass(frozen=True)
 class Group:
-    """Binaries built together from one pinned Go module, `kwok/binaries/<name>/go.mod`."""
+    """Binaries built together from one pinned Go module, `kwok/binaries/<name>/go.mod`, and its own sources,
+    if any."""
 
     name: str
     packages: Mapping[str, str]  # binary -> Go package
@@ -47,21 +51,25 @@ class Group:
     def key(self) -> str:
         """Changes when the pinned sources or the flags change."""
         digest = hashlib.sha256()
-        for file in ("go.mod", "go.sum"):
-            digest.update((self.module / file).read_bytes())
+        for pattern in ("go.mod", "go.sum", "**/*.go"):
+            for file in sorted(self.module.glob(pattern)):
+                digest.update(file.read_bytes())
         digest.update(repr((self.flags(), sorted(self.packages.items()))).encode())
         return digest.hexdigest()[:16]
 
 
 # `go build` gives the module a pseudo version; clients and kwokctl read it from these variables.
 _VERSION = "k8s.io/component-base/version"
+_STAMPED = (
+    f"-s -w -X {_VERSION}.gitVersion={KUBERNETES_VERSION} -X {_VERSION}.gitMajor=1 -X {_VERSION}.gitMinor=36"
+)
 KUBERNETES = Group(
     "kubernetes",
     {
         name: f"k8s.io/kubernetes/cmd/{name}"
         for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
     },
-    f"-s -w -X {_VERSION}.gitVersion={KUBERNETES_VERSION} -X {_VERSION}.gitMajor=1 -X {_VERSION}.gitMinor=36",
+    _STAMPED,
 )
 ETCD = Group("etcd", {"etcd": "go.etcd.io/etcd/server/v3"})
 KWOK = Group("kwok", {name: f"sigs.k8s.io/kwok/cmd/{name}" for name in ("kwok", "kwokctl")}, released=False)
@@ -80,5 +88,17 @@ METRICS_SERVER = Group(
 )
 # No lab runs it: the test of charts/ does.
 HELM = Group("helm", {"helm": "helm.sh/helm/v4/cmd/helm"}, released=False)
+# Of real nodes. The modules are the control plane's, so most packages are in Go's cache already.
+REAL_NODE = Group(
+    "real-node", {name: f"k8s.io/kubernetes/cmd/{name}" for name in ("kubelet", "kube-proxy")}, _STAMPED
+)
+# With the four plugins that the lab's configuration names: the stock main also has those of all clouds.
+COREDNS = Group("coredns", {"coredns": "surgekit.dev/kwok/binaries/coredns"}, released=False)
+# Our own sources, for containers on a real node: kwok/images packs them.
+CONTAINERS = Group(
+    "containers",
+    {name: f"surgekit.dev/kwok/binaries/containers/{name}" for name in ("function-server", "pause")},
+    released=False,
+)
 CORE = (KWOK, ETCD, KUBERNETES)
-GROUPS = (*CORE, KARPENTER, PROMETHEUS, METRICS_SERVER, HELM)
+GROUPS = (*CORE, KARPENTER, PROMETHEUS, METRICS_SERVER, HELM, REAL_NODE, COREDNS, CONTAINERS)

@@ -13,7 +13,7 @@ from typing import Any
 from kwok import parts
 from kwok.errors import TrafficError
 from kwok.lab import Lab
-from kwok.network_namespace import namespace_path
+from kwok.network_namespace import EMULATED_PODS, namespace_path
 from kwok.traffic import haproxy
 from kwok.traffic.function import Function
 from kwok.traffic.live import Traffic, ask, socket_path, start_functions, start_load
@@ -36,7 +36,7 @@ def start_balanced_traffic(
     given = {
         "directory": str(directory), "listen": f"127.0.0.1:{gateway_port}", "functions": 8, "slots": 32,
     }  # fmt: skip
-    enter = partial(dial_pods_in, namespace_path(lab.directory).name)
+    enter = partial(dial_pods_in, namespace_path(lab.directory, EMULATED_PODS).name)
     balancer = parts.start_load_balancer(lab, binary, given | dict(settings), enter)
     assert balancer.port is not None  # noqa: S101  # it was given one
     load_port = start_load(lab, gateway_port)

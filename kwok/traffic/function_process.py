@@ -26,11 +26,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from kwok.errors import TrafficError
+from kwok.network.namespaces import inside
 from kwok.nodes import kubelet_addresses
 from kwok.traffic import endpoints
 from kwok.traffic.function import Function
 from kwok.traffic.kubelet_metrics import KubeletMetrics, PodUsage, listen, resource_metrics, server_context
-from kwok.traffic.network import inside
 from kwok.traffic.pod_server import Pod, PodServer
 from kwok.traffic.wait_for_signal import wait_for_signal
 from surgekit.kube import quantity

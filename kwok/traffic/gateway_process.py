@@ -21,10 +21,10 @@ import uvloop
 from prometheus_client import CollectorRegistry, generate_latest
 
 from kwok.errors import TrafficError
+from kwok.network.namespaces import inside
 from kwok.traffic import endpoints, haproxy
 from kwok.traffic.function_process import FUNCTION
 from kwok.traffic.gateway_metrics import GatewayMetrics
-from kwok.traffic.network import inside
 from kwok.traffic.wait_for_signal import wait_for_signal
 from surgekit.haproxy.runtime import Runtime, refusals
 from surgekit.haproxy.slots import Slots

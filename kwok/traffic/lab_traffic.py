@@ -11,10 +11,10 @@ from pathlib import Path
 from kwok import prometheus
 from kwok.errors import TrafficError
 from kwok.lab import Lab
+from kwok.network.namespaces import why_no_namespace
 from kwok.traffic.functions import FUNCTIONS
 from kwok.traffic.haproxy import find_haproxy
 from kwok.traffic.live import ask, start_traffic
-from kwok.traffic.network import why_no_namespace
 
 __all__ = ["CLIENTS", "NAMES", "NAMESPACE", "SCRAPE_S", "TIME_FACTOR", "check", "set_clients", "start"]
 

@@ -19,7 +19,7 @@ from typing import Any
 from kwok import metrics_server
 from kwok.errors import TrafficError
 from kwok.lab import Lab
-from kwok.network_namespace import namespace_path
+from kwok.network_namespace import EMULATED_PODS, namespace_path
 from kwok.pods import wait_for_account
 from kwok.ports import answers_ready
 from kwok.traffic import haproxy
@@ -27,7 +27,7 @@ from kwok.traffic.function import Function
 from kwok.traffic.function_process import CONTAINER, FUNCTION, POD_PORT
 from kwok.traffic.functions import CLUSTER, GATEWAY_TIMEOUT_S, Cluster
 from kwok.traffic.load_records import Records, read_records
-from kwok.traffic.network import make_namespace
+from kwok.traffic.network import make_traffic_namespace
 from surgekit.kube.client import ApiError
 
 __all__ = [
@@ -151,7 +151,7 @@ def start_traffic(
     binary = haproxy.find_haproxy()
     backends = tuple(f"{function}.{namespace}" for namespace in namespaces for function in functions)
     function_port = start_functions(lab, functions, seed, kubelet_port)
-    network_namespace = namespace_path(lab.directory)
+    network_namespace = namespace_path(lab.directory, EMULATED_PODS)
     gateway_port, metrics_port = lab.free_port(), lab.free_port()
     gateway = haproxy.Gateway(
         gateway_port, backends, slots, POD_PORT, gateway_timeout_s / lab.time_factor, network_namespace.name,
@@ -174,7 +174,7 @@ def start_functions(
     lab: Lab, functions: Mapping[str, Function], seed: int = 1, kubelet_port: int | None = None
 ) -> int:
     """Start the pods' server in a network namespace of the lab; return the port of its metrics."""
-    network_namespace = make_namespace(lab.directory)
+    network_namespace = make_traffic_namespace(lab.directory)
     parameters = lab.directory / "functions.json"
     compressed = [asdict(function.compressed(lab.time_factor)) for function in functions.values()]
     parameters.write_text(json.dumps(compressed))

@@ -18,6 +18,7 @@ from rich.table import Table
 from kwok import parts
 from kwok.errors import LabError
 from kwok.lab import Lab
+from kwok.network_namespace import entering
 from kwok.scenario import Scenario
 from surgekit.cli.json_file import JsonFile, write_json
 
@@ -36,6 +37,7 @@ class Plan:
 
     nodes: tuple[str, ...]
     seed: int
+    real_nodes: int
     prometheus_url: str = ""
 
 
@@ -75,9 +77,17 @@ def _start_kneescale(lab: Lab, plan: Plan) -> None:
     parts.start_kneescale(lab, settings)
 
 
+def _start_real_nodes(lab: Lab, plan: Plan) -> None:
+    from kwok import real_node
+
+    real_node.start(lab, plan.real_nodes)
+
+
 # What --with adds, in this order; KneeScale reads what Prometheus has seen of the traffic.
-TRAFFIC, KNEESCALE = "traffic", "kneescale"
-EXTRAS: dict[str, Start] = {TRAFFIC: _start_traffic, KNEESCALE: _start_kneescale}
+TRAFFIC, KNEESCALE, REAL_NODE = "traffic", "kneescale", "real-node"
+EXTRAS: dict[str, Start] = {
+    TRAFFIC: _start_traffic, KNEESCALE: _start_kneescale, REAL_NODE: _start_real_nodes,
+}  # fmt: skip
 
 
 @app.command()
@@ -89,26 +99,30 @@ def up(
         str,
         typer.Option(
             "--with",
-            metavar="traffic,kneescale",
-            help="Also: functions, clients that call them and Prometheus (as root); KneeScale on top.",
+            metavar="traffic,kneescale,real-node",
+            help="Also: functions, clients that call them and Prometheus (as root); KneeScale on top; nodes "
+            "with a real kubelet and containerd (as root).",
         ),
     ] = "",
+    real_nodes: Annotated[int, typer.Option(min=1, help="How many nodes --with real-node adds.")] = 1,
     json_file: JsonFile = None,
 ) -> None:
     """Bring a lab up: control plane, nodes and their model, probe, extender, scheduler, ComboFunc."""
     console = Console(stderr=True, soft_wrap=True)
     started_s, more = time.monotonic(), _extras(extras)
     time_factor = _time_factor(more)
+    if REAL_NODE in more:
+        _check_real_node()
     with console.status("control plane") as status:
 
         def prepare(lab: Lab) -> None:
             status.update(f"{nodes} nodes")
-            plan = Plan(tuple(lab.add_nodes(nodes)), seed)
+            plan = Plan(tuple(lab.add_nodes(nodes)), seed, real_nodes)
             for part, start in [*PARTS, *((extra, EXTRAS[extra]) for extra in more)]:
                 status.update(part)
                 start(lab, plan)
 
-        lab = Lab.up(name, prepare=prepare, time_factor=time_factor)
+        lab = Lab.up(name, prepare=prepare, time_factor=time_factor, own_network=REAL_NODE in more)
     if write_json(asdict(_look(name)), json_file):
         return
     console.print(f"lab [bold]{name}[/bold] is up in {time.monotonic() - started_s:.1f} s: {nodes} nodes")
@@ -134,6 +148,14 @@ def _time_factor(extras: list[str]) -> float:
     return lab_traffic.TIME_FACTOR
 
 
+def _check_real_node() -> None:
+    """Raise LabError if no real node can run on this machine, before anything is started."""
+    from kwok.real_node import why_no_real_node
+
+    if reason := why_no_real_node():
+        raise LabError(f"--with {REAL_NODE}: {reason}")
+
+
 def _directions(lab: Lab, extras: list[str]) -> list[str]:
     """What to type next. Every command can be pasted as it is, whatever the current context is."""
     surgekit = _this_program()
@@ -155,6 +177,13 @@ def _directions(lab: Lab, extras: list[str]) -> list[str]:
             f"a knee      {kubectl} apply -f {policy}",
             f"            {kubectl} get kneepolicies --namespace functions --watch",
             f"            {surgekit} explain scale functions/float-operation --lab {lab.name}",
+        ]
+    if REAL_NODE in extras:
+        from kwok.real_node import EXAMPLE
+
+        lines += [
+            f"a real pod  {kubectl} apply -f {EXAMPLE}",
+            f"            {surgekit} lab inside {named}-- curl -s http://10.96.0.80/",
         ]
     if TRAFFIC in extras:
         lines.append(f"more load   {surgekit} lab load float-operation 40 {named}".rstrip())
@@ -182,6 +211,18 @@ def kubectl(
     os.execve(program, ["kubectl", *arguments], environ)  # noqa: S606  # no shell is wanted
 
 
+@app.command(context_settings={"ignore_unknown_options": True})
+def inside(
+    arguments: Annotated[list[str], typer.Argument(metavar="-- COMMAND", help="What to run.")],
+    lab: LabOption = DEFAULT,
+) -> None:
+    """Run a command in the network of a lab with real nodes: it reaches pods and Services."""
+    enter = entering(Lab.open(lab).directory)
+    if not enter:
+        raise LabError(f"lab {lab!r} has no network of its own: `surgekit lab up --with {REAL_NODE}`")
+    os.execvp(enter[0], [*enter, *arguments])  # noqa: S606  # no shell is wanted
+
+
 @app.command()
 def load(
     function: Annotated[str, typer.Argument(help="A function of --with traffic: float-operation ...")],
@@ -194,6 +235,32 @@ def load(
     from kwok.traffic import lab_traffic
 
     lab_traffic.set_clients(Lab.open(lab), function, clients)
+
+
+@app.command()
+def image(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Which images; without names: surgekit.")
+    ] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Build container images without a registry, as OCI archives for `ctr images import`."""
+    from kwok import images
+
+    built = []
+    for name in names or ["surgekit"]:
+        started_s = time.monotonic()
+        with Console(stderr=True).status(f"building {name}"):
+            archive = images.build(name)
+        size_mb = round(archive.stat().st_size / 1e6, 1)
+        took_s = round(time.monotonic() - started_s, 1)
+        built.append(
+            {"reference": images.reference(name), "archive": archive, "size_mb": size_mb, "took_s": took_s}
+        )
+    if write_json(built, json_file):
+        return
+    for row in built:  # lines, not a table: an archive's path is there to be copied
+        typer.echo(f"{row['reference']}  {row['size_mb']} MB  {row['took_s']} s  {row['archive']}")
 
 
 @app.command()

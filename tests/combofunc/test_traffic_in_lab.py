@@ -15,12 +15,12 @@ from kwok import parts, prometheus
 from kwok.binaries import PROMETHEUS, Binaries
 from kwok.errors import BinariesError, LabError
 from kwok.lab import Lab
+from kwok.network.namespaces import why_no_namespace
 from kwok.traffic.balanced import pods, start_balanced_traffic
 from kwok.traffic.function import Function
 from kwok.traffic.function_process import FUNCTION, POD_PORT
 from kwok.traffic.haproxy import find_haproxy
 from kwok.traffic.live import Seen, Traffic
-from kwok.traffic.network import why_no_namespace
 from tests.combofunc import lab_with_controller
 from tests.combofunc.lab_with_controller import GROUP, Json, Running
 

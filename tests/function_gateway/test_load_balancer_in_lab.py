@@ -18,13 +18,13 @@ from kwok import parts, prometheus
 from kwok.binaries import PROMETHEUS, Binaries
 from kwok.errors import BinariesError, LabError
 from kwok.lab import Lab
+from kwok.network.namespaces import why_no_namespace
 from kwok.pods import wait_for_account
 from kwok.traffic.balanced import pods, start_balanced_traffic
 from kwok.traffic.function import Function
 from kwok.traffic.function_process import FUNCTION, POD_PORT
 from kwok.traffic.haproxy import find_haproxy
 from kwok.traffic.live import Seen, Traffic
-from kwok.traffic.network import why_no_namespace
 from surgekit.kube.client import ApiError
 from surgekit.prometheus.client import Prometheus, QueryBatch
 

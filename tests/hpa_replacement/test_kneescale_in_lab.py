@@ -14,11 +14,11 @@ from kwok import parts, prometheus
 from kwok.binaries import PROMETHEUS, Binaries
 from kwok.errors import BinariesError, LabError
 from kwok.lab import Lab
+from kwok.network.namespaces import why_no_namespace
 from kwok.ports import answers_ready
 from kwok.traffic import haproxy
 from kwok.traffic.functions import CLUSTER, FUNCTIONS
 from kwok.traffic.live import Traffic, add_function_nodes, start_traffic
-from kwok.traffic.network import why_no_namespace
 from surgekit.kube.client import ApiError
 from tests.hpa_replacement.adapter import in_lab as adapter
 

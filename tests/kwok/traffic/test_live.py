@@ -20,12 +20,13 @@ from kwok.binaries import Binaries
 from kwok.errors import LabError
 from kwok.lab import Lab
 from kwok.metrics_server import kubelet_certificates
-from kwok.network_namespace import namespace_path
+from kwok.network.namespaces import why_no_namespace
+from kwok.network_namespace import EMULATED_PODS, namespace_path
 from kwok.processes import take_down
 from kwok.traffic import haproxy
 from kwok.traffic.function import Function
 from kwok.traffic.live import Seen, Traffic, start_traffic
-from kwok.traffic.network import make_namespace, why_no_namespace
+from kwok.traffic.network import make_traffic_namespace
 from kwok.waiting import wait_for
 from surgekit.kube.client import ApiError
 
@@ -339,7 +340,7 @@ def _answers(traffic: Traffic, target: str) -> bool:
 
 def test_the_namespace_goes_with_the_lab(binaries: Binaries) -> None:
     with Lab.temporary("gone", instant_pods=True) as lab:
-        path = make_namespace(lab.directory)
+        path = make_traffic_namespace(lab.directory)
         assert path.exists()
     assert not path.exists()
 
@@ -356,7 +357,7 @@ def test_the_namespace_goes_with_a_creator_that_is_killed(binaries: Binaries) ->
     child = subprocess.Popen([sys.executable, "-c", program, prefix], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     directory = Path(child.stdout.readline().strip())
-    path = namespace_path(directory)
+    path = namespace_path(directory, EMULATED_PODS)
     assert path.exists()
     child.send_signal(signal.SIGKILL)
     child.wait()
@@ -367,7 +368,7 @@ def test_the_namespace_goes_with_a_creator_that_is_killed(binaries: Binaries) ->
 def test_half_a_namespace_is_cleared_away() -> None:
     """As left by a creator that was killed between the file and the mount."""
     directory = Lab.directory_of(f"half-{secrets.token_hex(3)}")
-    path = namespace_path(directory)
+    path = namespace_path(directory, EMULATED_PODS)
     path.parent.mkdir(exist_ok=True)
     path.touch()
     take_down(directory)

@@ -1,0 +1,61 @@
+"""The bridge of a lab with real nodes, and what joins it.
+
+The control plane lives in the bridge's namespace and routes between all that joined: each has its address
+on the bridge, a range of pods behind it, and its default route to the control plane.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
+
+from kwok.network import addresses
+from kwok.network.namespaces import inside, make_namespace, routes_in
+from kwok.network_namespace import CONTROL_PLANE, namespace_path
+
+__all__ = ["create", "join"]
+
+_BRIDGE, _MEMBER = "lab", "eth0"
+
+
+def create(directory: Path) -> None:
+    """Create the namespace of the lab's control plane, with the bridge."""
+    path = make_namespace(directory, CONTROL_PLANE)
+    with routes_in(path) as routes:
+        routes.link("add", ifname=_BRIDGE, kind="bridge")
+        index = routes.link_lookup(ifname=_BRIDGE)[0]
+        _address(routes, index, addresses.CONTROL_PLANE)
+        # Only kube-proxy knows where a Service is, but it sees a packet after its route was looked up.
+        routes.route("add", dst=str(addresses.SERVICES), oif=index)
+    inside(path, _forward)
+
+
+def join(directory: Path, name: str, namespace: Path, address: IPv4Address, pods: IPv4Network) -> None:
+    """Connect a namespace to the bridge, at `address`, with `pods` behind it."""
+    path = namespace_path(directory, CONTROL_PLANE)
+    with routes_in(path) as routes, namespace.open() as joining:
+        peer = {"ifname": _MEMBER, "net_ns_fd": joining.fileno()}
+        routes.link("add", ifname=name, kind="veth", peer=peer)
+        index = routes.link_lookup(ifname=name)[0]
+        routes.link("set", index=index, master=routes.link_lookup(ifname=_BRIDGE)[0], state="up")
+        routes.route("replace", dst=str(pods), gateway=str(address))
+    with routes_in(namespace) as routes:
+        routes.link("set", index=routes.link_lookup(ifname="lo")[0], state="up")
+        _address(routes, routes.link_lookup(ifname=_MEMBER)[0], address)
+        routes.route("add", dst="default", gateway=str(addresses.CONTROL_PLANE))
+    inside(namespace, _forward)
+
+
+def _address(routes: object, index: int, address: IPv4Address) -> None:
+    routes.addr("add", index=index, address=str(address), prefixlen=addresses.LINK.prefixlen)  # type: ignore[attr-defined]  # pyroute2 has no types
+    routes.link("set", index=index, state="up")  # type: ignore[attr-defined]
+
+
+def _forward() -> None:
+    """Route packets, without telling senders of a shorter way: the answers would miss it."""
+    for setting, value in (
+        ("ip_forward", 1),
+        ("conf/all/send_redirects", 0),
+        ("conf/default/send_redirects", 0),
+    ):
+        Path("/proc/sys/net/ipv4", setting).write_text(str(value))

@@ -1,0 +1,30 @@
+"""`surgekit lab up --with real-node`, and then nothing but the commands it prints."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from kwok.binaries import Binaries
+from kwok.lab import Lab
+from tests.kwok.printed_commands import bash, printed
+
+pytestmark = [pytest.mark.lab, pytest.mark.real_node]
+
+
+def test_a_function_on_a_real_node_is_called(
+    real_node_binaries: Binaries, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SURGEKIT_STATE_DIR", str(tmp_path))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "another-cluster"))
+    try:
+        up = bash(f"{sys.executable} -m surgekit lab up real --nodes 2 --with real-node")
+        commands = printed(up.stderr)
+        bash(commands["a real pod"])
+        Lab.open("real").kubectl("rollout", "status", "deployment/real-function", "--timeout=90s")
+        assert "served_ms=50" in bash(commands["lab inside"]).stdout
+    finally:
+        bash(f"{sys.executable} -m surgekit lab down real")
+    assert not list(tmp_path.glob("surgekit/labs/*"))
