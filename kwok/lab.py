@@ -289,7 +289,9 @@ class Lab:
         spec = found["spec"]
         version = next(v["name"] for v in spec["versions"] if v["served"])
         try:
-            self.kube.get(f"/apis/{spec['group']}/{version}/{spec['names']['plural']}", limit=1)
+            # Without a limit: while its watch cache is not up, kube-apiserver answers limited lists from etcd
+            # and others with 429 (KEP-4568).
+            self.kube.get(f"/apis/{spec['group']}/{version}/{spec['names']['plural']}")
         except ApiError as error:
             if error.code not in (404, 429, 503):  # not yet known, or its storage is not yet up
                 raise

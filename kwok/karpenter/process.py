@@ -31,8 +31,6 @@ _NODE_CLASS_REF = {"group": NODE_CLASS_GROUP, "kind": NODE_CLASS_KIND, "name": N
 def install(lab: Lab, registration_delay_s: int = 0) -> None:
     """Apply the CRDs and a node class whose machines take `registration_delay_s` to register."""
     lab.apply(_CRDS)
-    for kind in ("nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "kwoknodeclasses.karpenter.kwok.sh"):
-        lab.kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/{kind}")
     body = {
         "apiVersion": "karpenter.kwok.sh/v1alpha1",
         "kind": "KWOKNodeClass",
