@@ -64,7 +64,6 @@ often = settings(
     max_examples=int(os.environ.get("SURGEKIT_FUZZ_EXAMPLES", "50")),
     derandomize=True,
     database=None,
-    deadline=None,
     phases=(Phase.generate,),
     suppress_health_check=list(HealthCheck),
 )

@@ -226,7 +226,7 @@ FIELDS = [
 ]
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     path=st.lists(st.sampled_from(FIELDS), min_size=1, max_size=5),
     value=json_values,
@@ -249,7 +249,7 @@ def test_a_pod_with_anything_anywhere_is_answered_or_refused(path: list[str], va
     assert isinstance(orjson.loads(answer), list if status == 200 else dict)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=200) | json_values.map(orjson.dumps))
 def test_any_body_at_all_is_answered_or_refused(body: bytes) -> None:
     assert FUZZED.prioritize(body)[0] in (200, 400)

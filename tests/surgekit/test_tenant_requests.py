@@ -225,7 +225,7 @@ def test_as_it_should_be_requests_are_sent(part: str) -> None:
     assert server.outside(OWN) == []
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 @pytest.mark.parametrize("part", PARTS)
 def test_no_string_leads_outside_the_namespace(part: str, data: st.DataObject) -> None:

@@ -112,7 +112,7 @@ def brute_force(asked: Offer, costs: dict[str, float]) -> dict[str, float]:
     return found
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data())
 def test_the_lookahead_is_the_best_sequence_of_steps(data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.tuples(st.integers(1, 8), st.integers(2, 32)), min_size=2, max_size=4))

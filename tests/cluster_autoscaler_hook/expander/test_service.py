@@ -303,7 +303,7 @@ class TestLastGoodCatalogue:
         assert seen == [{"a": 1.0, "b": 2.0}, {"a": 20.0, "b": 10.0}]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.data())
 def test_the_answer_is_always_part_of_the_request(data: st.DataObject) -> None:
     groups = data.draw(st.lists(st.text(max_size=5), min_size=1, max_size=5))

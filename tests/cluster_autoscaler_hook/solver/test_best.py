@@ -100,7 +100,7 @@ def test_a_container_more_than_needed_is_taken_where_it_saves_memory(workload: f
     assert solve(problem).cost_per_hour == pytest.approx(np.ceil(workload / 8))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(problem=problems)
 def test_what_is_filled_holds_and_is_above_the_need_only_where_that_saves_memory(problem: Problem) -> None:
     tables, worth = started(problem)
@@ -118,7 +118,7 @@ def test_what_is_filled_holds_and_is_above_the_need_only_where_that_saves_memory
         assert value == pytest.approx(filled.worth[i])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(problem=problems)
 def test_the_exact_knapsack_is_never_worse_than_the_quick_filling(problem: Problem) -> None:
     tables, worth = started(problem)
@@ -133,7 +133,7 @@ def test_the_exact_knapsack_is_never_worse_than_the_quick_filling(problem: Probl
         assert filled.worth[i] * (1 - 1e-6) <= value <= most * (1 + 1e-6)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(problem=problems)
 def test_joining_and_spreading_cost_nothing_and_lose_nothing(problem: Problem) -> None:
     tables, worth = started(problem)

@@ -73,7 +73,7 @@ def test_the_two_formulations_of_the_oracle_agree() -> None:
 
 
 @pytest.mark.parametrize("variant", Variant)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(problem=st.randoms(use_true_random=False).map(odd_levels_problem))
 def test_any_aggregation_levels_have_an_answer(variant: Variant, problem: Problem) -> None:
     check(problem, solve(problem, 0.2, variant))
@@ -86,7 +86,7 @@ def test_odd_aggregation_levels_are_used_as_well_as_can_be(seed: int) -> None:
 
 
 @pytest.mark.parametrize("variant", Variant)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(problem=problems, random=st.randoms(use_true_random=False))
 def test_apps_and_classes_in_any_order_have_a_correct_answer(
     variant: Variant, problem: Problem, random: Random
@@ -98,7 +98,7 @@ def test_apps_and_classes_in_any_order_have_a_correct_answer(
 
 
 @pytest.mark.parametrize("variant", Variant)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(problem=problems, power=st.integers(-4, 6))
 def test_prices_in_another_unit_give_the_same_nodes(variant: Variant, problem: Problem, power: int) -> None:
     """A power of two, which floating point scales without rounding."""

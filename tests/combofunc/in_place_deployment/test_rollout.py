@@ -234,7 +234,7 @@ CHANGES = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(CHANGES, max_size=12), st.sampled_from(["12", "64"]))
 def test_whatever_happens_it_ends_as_the_spec_says(changes: list[tuple[str, int]], cpu: str) -> None:
     web = InWorld(*(node(f"node-{i}", cpu) for i in range(3)))  # with 12, resizes wait for room

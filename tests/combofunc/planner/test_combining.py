@@ -30,7 +30,7 @@ def best(cost: list[list[float]], target: int) -> tuple[int, float]:
     return most, min(c for reached, c in possible if reached == most)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(costs, st.integers(0, 18))
 def test_few_nodes_are_combined_exactly(cost: list[list[float]], target: int) -> None:
     shares = combining.combine(np.array(cost), target, Work(np.inf))
@@ -39,7 +39,7 @@ def test_few_nodes_are_combined_exactly(cost: list[list[float]], target: int) ->
     assert sum(row[q] for row, q in zip(cost, shares, strict=True)) == pytest.approx(least)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(costs, st.integers(0, 18))
 def test_around_a_price_too(cost: list[list[float]], target: int) -> None:
     """All nodes fit into the part that is combined exactly: leaving out what loses too much loses nothing."""

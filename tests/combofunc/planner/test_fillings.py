@@ -24,7 +24,7 @@ def test_a_size_that_another_is_better_than_is_left_out() -> None:
     assert undominated([SIZES[0], SIZES[0]]) == [0], "of equals the first"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(few_sizes, st.integers(0, 4), st.integers(0, 15), st.integers(0, 20), st.integers(0, 20))
 def test_every_set_has_one_as_good(sizes: list[Size], depth: int, target: int, cpu: int, memory: int) -> None:
     found = fillings(sizes, Limits(depth, target, 100 * cpu, memory * MIB), Work(math.inf))

@@ -72,7 +72,7 @@ def test_the_last_step_overshoots_as_printed() -> None:
     assert greedy.plan(PlanRequest(SIZES, [node()], (), 9, FREE)).replicas == {"large": 2}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(problems())
 def test_the_same_plan_as_the_plain_loop(problem: RandomProblem) -> None:
     plan = greedy.plan(problem.request)
@@ -85,7 +85,7 @@ def test_the_same_plan_as_the_plain_loop(problem: RandomProblem) -> None:
     assert sorted((c.node, c.size.name) for c in plan.created) == created
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(problems(), st.integers(0, 600))
 def test_cut_short_it_keeps_what_it_did_not_come_to(problem: RandomProblem, most_work: int) -> None:
     prepared = prepare(problem.request)

@@ -49,7 +49,7 @@ def test_kept_warm_it_is_as_small_in_cpu_as_can_be() -> None:
     assert [r.to for r in found.resized] == [SMALL]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(problems(most_containers=8), st.data())
 def test_it_is_a_plan(problem: RandomProblem, data: st.DataObject) -> None:
     """Some use part of what they have, some hold more than their size."""

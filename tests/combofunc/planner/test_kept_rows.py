@@ -15,7 +15,7 @@ from experiments.planner.random_problems import RandomProblem
 from tests.combofunc.planner.builders import problems
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(problems(most_containers=12))
 def test_none_is_always_among_them_and_leaves_the_whole_node(problem: RandomProblem) -> None:
     """The planner takes from it how much fits on a node at most; also where sets are left out."""
@@ -31,7 +31,7 @@ def test_none_is_always_among_them_and_leaves_the_whole_node(problem: RandomProb
         assert rows.memory_left[here].max() == prepared.memory_free[at] + sum(s.memory_bytes for s in own)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(problems())
 def test_every_set_has_one_as_good_and_a_row_says_what_it_leaves(problem: RandomProblem) -> None:
     prepared = prepare(problem.request)

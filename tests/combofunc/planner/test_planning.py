@@ -131,7 +131,7 @@ def test_nothing_there_at_all() -> None:
     assert (plan.concurrency, plan.shortage, plan.cost) == (0, 5, 0.0)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(problems())
 def test_a_plan_is_feasible_costs_what_it_says_and_beats_algorithm_1(problem: RandomProblem) -> None:
     plan = planning.plan(problem.request)
@@ -141,7 +141,7 @@ def test_a_plan_is_feasible_costs_what_it_says_and_beats_algorithm_1(problem: Ra
     assert ours[0] < printed[0] or ours[1] <= printed[1] + 1e-9
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(problems(), st.randoms(use_true_random=False))
 def test_the_order_of_the_input_does_not_matter(problem: RandomProblem, random: Random) -> None:
     def shuffled(values: tuple) -> list:  # type: ignore[type-arg]  # of anything
@@ -159,7 +159,7 @@ def test_the_order_of_the_input_does_not_matter(problem: RandomProblem, random: 
 
 
 # The same problems every time: ours is no exact method, and a search for its worst case is not a test.
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(problems(most_containers=4))
 def test_short_only_when_no_plan_is_not_and_close_to_the_best(problem: RandomProblem) -> None:
     plan, best = planning.plan(problem.request), exact.best(problem.request)
@@ -169,7 +169,7 @@ def test_short_only_when_no_plan_is_not_and_close_to_the_best(problem: RandomPro
     assert plan.cost <= 1.0001 * best.cost + 1e-6  # lambda = 0 is read as a very small one
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(problems())
 def test_scaling_down_creates_only_where_that_costs_less(problem: RandomProblem) -> None:
     plan = planning.plan(problem.request)

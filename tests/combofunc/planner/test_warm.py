@@ -129,7 +129,7 @@ def ready_s(plan: Plan, problem: RandomProblem) -> float:
     return max(found)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(problems(), st.sets(st.integers(0, 5)), st.sampled_from([0.0, 30.0, 60.0]))
 def test_it_is_a_plan_that_creates_no_more_and_no_later(
     problem: RandomProblem, idle: set[int], now_s: float
@@ -193,7 +193,7 @@ def test_on_an_overcommitted_node_nothing_is_made_smaller() -> None:
     assert ([c.pod for c in plan.removed], plan.resized, idle) == (["old"], (), {})
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(problems())
 def test_nothing_is_kept_warm_for_ever(problem: RandomProblem) -> None:
     """Plan after plan, each when somebody's time is over: in a few it is over for all."""

@@ -32,7 +32,7 @@ COUNTS = st.fixed_dictionaries({size.name: st.integers(0, 5) for size in SIZES})
 THERE = st.lists(st.tuples(st.sampled_from(SIZES), st.integers(0, 2), st.booleans()), max_size=8)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(COUNTS, THERE, st.booleans(), st.sampled_from([0, 1000, 8000]))
 def test_the_counts_are_as_said_where_there_is_room(
     counts: dict[str, int], there: list[tuple[Size, int, bool]], in_place: bool, cpu_free: int

@@ -140,7 +140,7 @@ def test_two_containers_do_not_swap_whenever_a_warm_time_is_over() -> None:
     assert function.ready >= 4
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_whatever_is_used_and_wanted(data: st.DataObject) -> None:
     """The target is served, nothing is over-committed, no kubelet is asked in vain again and again."""

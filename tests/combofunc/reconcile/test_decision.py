@@ -338,7 +338,7 @@ FAULTS = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(FAULTS, max_size=12), st.sampled_from(["2", "4", "8"]))
 @example(
     [("in place", 0), ("target", 0), ("target", 49)], "4"

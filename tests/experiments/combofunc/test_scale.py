@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -156,7 +156,6 @@ def test_what_is_wrong_ends_the_command_with_1_after_the_figures(
     assert json.loads(file.read_text())["leaked"] == 1
 
 
-@settings(deadline=None)
 @given(st.integers(1, 30), st.integers(2, 30), st.integers(0, 5))
 def test_every_change_is_one_and_pods_stay_about_as_many(functions: int, pods: int, seed: int) -> None:
     plan = Plan(functions=functions, pods_each=pods, minutes=1.0, seed=seed)

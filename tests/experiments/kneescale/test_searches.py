@@ -29,7 +29,7 @@ BASELINES = ("hill_climbing", "random")
 
 
 @given(arm=st.sampled_from(BASELINES), curve=st.fixed_dictionaries(ANY_CURVE))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_curve_ends_inside_its_bounds_and_a_restart_changes_nothing(
     arm: str, curve: dict[str, Any]
 ) -> None:
@@ -37,7 +37,7 @@ def test_any_curve_ends_inside_its_bounds_and_a_restart_changes_nothing(
 
 
 @given(arm=st.sampled_from(BASELINES), others=st.fixed_dictionaries(OTHER_REPLICAS))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_ends_also_when_other_replicas_served_than_asked_for(arm: str, others: dict[str, Any]) -> None:
     ends_when_others_served(SEARCHES[arm], **others)
 

@@ -69,7 +69,7 @@ def test_what_waits_longer_than_the_gateways_timeout_is_an_error() -> None:
     )  # cancelled work stops, others start
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 2**32), st.sampled_from(sorted(FUNCTIONS)), st.integers(1, 30), st.integers(1, 40))
 def test_the_same_seed_gives_the_same_run(seed: int, name: str, clients: int, replicas: int) -> None:
     def run() -> list[Sample]:
@@ -104,7 +104,7 @@ def test_a_policy_is_asked_every_interval_and_pods_take_time() -> None:
     assert [sample.replicas_ready for sample in samples] == [1, 1, 5, 2, 2]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.integers(1, 20), min_size=8, max_size=8), st.integers(1, 12))
 def test_scaling_loses_no_request(wanted: list[int], clients: int) -> None:
     """Pods that go end with their last request, so a closed loop with patience sees no error."""

@@ -37,7 +37,7 @@ readings = st.tuples(
 
 
 @given(policies, st.lists(readings, min_size=1, max_size=40), st.integers(1, 65))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_decisions_stay_within_bounds_and_budget(policy: Policy, rounds: list[tuple], replicas: int) -> None:  # type: ignore[type-arg]
     state, now_s = State(), 0.0
     for kind, throughput, errors, latency, cpu, capacity, step_s, idle in rounds:
@@ -81,7 +81,7 @@ def _check(policy: Policy, state: State, replicas: int, sample: Sample | NoSampl
 
 
 @given(policies)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_a_search_on_a_live_target_ends(policy: Policy) -> None:
     policy = replace(policy, budget=None)
     state, replicas, now_s = State(), policy.min_replicas, 0.0

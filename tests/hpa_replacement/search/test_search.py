@@ -31,7 +31,7 @@ def noisy(score: Callable[[int], float], noise: float, seed: int) -> Callable[[i
 
 
 @given(variant=st.sampled_from(Variant), curve=st.fixed_dictionaries(ANY_CURVE))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_curve_ends_inside_its_bounds_and_a_restart_changes_nothing(
     variant: Variant, curve: dict[str, Any]
 ) -> None:
@@ -40,7 +40,7 @@ def test_any_curve_ends_inside_its_bounds_and_a_restart_changes_nothing(
 
 
 @given(variant=st.sampled_from(Variant), others=st.fixed_dictionaries(OTHER_REPLICAS))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_ends_also_when_other_replicas_served_than_asked_for(
     variant: Variant, others: dict[str, Any]
 ) -> None:
@@ -130,7 +130,7 @@ def test_curves_without_a_knee_get_a_stated_answer(
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_pure_noise_gets_the_fewest_replicas_that_did_about_best(seed: int) -> None:
     rng = np.random.default_rng(seed)
     scores = {}

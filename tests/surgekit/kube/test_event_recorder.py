@@ -215,7 +215,7 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     metadata=st.dictionaries(st.sampled_from(["namespace", "name", "uid", "labels"]), anything),
     note=st.text(st.characters(codec=None)),

@@ -7,7 +7,7 @@ import time
 
 import promql_parser
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from surgekit.prometheus.promql import LONGEST, PromqlError, confined
@@ -147,7 +147,6 @@ _QUERIES = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.one_of(_QUERIES, st.text(), st.text('ab{}=~"\\,()[5m:] or')))
 def test_every_selector_of_what_is_sent_carries_exactly_the_namespace(query: str) -> None:
     try:
