@@ -55,9 +55,9 @@ test: setup check ## everything that must hold: check, then a real control plane
 	.venv/bin/pytest $(LAB)
 	.venv/bin/pytest $(REAL_NODE)
 
-# Labs mostly wait, so two files at a time; each worker has labs of its own. Files in the order of
+# Labs mostly wait, so four files at a time; each worker has labs of its own. Files in the order of
 # tests/conftest.py: xdist's own, by number of tests, takes tests/manifests apart and ends with the longest tests.
-LAB := -m "lab and not real_node" -n 2 --dist loadfile --no-loadscope-reorder
+LAB := -m "lab and not real_node" -n 4 --dist loadfile --no-loadscope-reorder
 # Real nodes do the work they measure: one at a time, after the others.
 REAL_NODE := -m real_node
 

@@ -89,7 +89,7 @@ class Revision:
 
     def create_pa(self, annotations: dict[str, str], name: str = NAME, **rest: Any) -> None:
         pa = pod_autoscaler(annotations, name=name, **rest)
-        for field in ("uid", "generation", "namespace"):
+        for field in ("uid", "resourceVersion", "generation", "namespace"):
             del pa["metadata"][field]
         self._kube.create(self._paths["pa"], pa)
 
