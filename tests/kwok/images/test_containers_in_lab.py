@@ -108,13 +108,15 @@ def test_requests_beyond_the_concurrency_wait(containers: Path) -> None:
 
 
 def test_requests_beyond_the_queue_are_refused(containers: Path) -> None:
-    with ThreadPoolExecutor(2) as callers:
-        with function_server(containers, service_time_ms=600_000, concurrency=1, queue=1) as (port, _):
-            for name in ("requests_running", "requests_waiting"):
-                callers.submit(call, port)  # ends with the server
-                wait_for(lambda name=name: metrics(port)[name] == 1, name, 10)  # type: ignore[misc]
-            assert [call(port)[0] for _ in range(2)] == [503, 503]
-            assert metrics(port)['requests_total{code="503"}'] == 2
+    with (
+        ThreadPoolExecutor(2) as callers,
+        function_server(containers, service_time_ms=600_000, concurrency=1, queue=1) as (port, _),
+    ):
+        for name in ("requests_running", "requests_waiting"):
+            callers.submit(call, port)  # ends with the server
+            wait_for(lambda name=name: metrics(port)[name] == 1, name, 10)  # type: ignore[misc]
+        assert [call(port)[0] for _ in range(2)] == [503, 503]
+        assert metrics(port)['requests_total{code="503"}'] == 2
 
 
 def test_memory_is_held(containers: Path) -> None:
