@@ -93,7 +93,7 @@ def _build(reference: str, key: str, base: Path, target: Path, environ: Mapping[
             *volumes, f"--tag={tag}", str(PROJECT),
         )  # fmt: skip
         buildah("push", tag, f"oci:{scratch / 'image'}")
-        buildah("rmi", tag)
+        buildah.run("rmi", tag)  # refused while another build uses its layers: then it stays
         oci.pack(scratch / "image", reference, target)
 
 
@@ -104,15 +104,15 @@ class _Buildah:
         self._environ = dict(environ) | {"TMPDIR": str(scratch)}
 
     def __call__(self, *arguments: str) -> str:
-        done = self._run(*arguments)
+        done = self.run(*arguments)
         if done.returncode != 0:
             raise ImageError(f"buildah {arguments[0]} failed:\n{(done.stdout + done.stderr).strip()[-3000:]}")
         return done.stdout
 
     def has(self, image: str) -> bool:
-        return self._run("inspect", "--type=image", image).returncode == 0
+        return self.run("inspect", "--type=image", image).returncode == 0
 
-    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*_ALONE, "buildah", *self._storage, *arguments],
             env=self._environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
