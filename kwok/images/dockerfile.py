@@ -39,7 +39,7 @@ def build(reference: str, environ: Mapping[str, str] = os.environ) -> Path:
     place = cache_directory(environ) / "images" / f"surgekit-{key}.tar"
 
     def make(target: Path) -> None:
-        _build(reference, base, target, environ)
+        _build(reference, key, base, target, environ)
         if _key(base, context_files(PROJECT)) != key:
             raise ImageError("image surgekit: sources changed while it was built; build it again")
         # Sources change often. Older archives than these are not needed by anybody who just asked for one.
@@ -75,7 +75,7 @@ def _key(base: Path, files: Iterable[Path]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _build(reference: str, base: Path, target: Path, environ: Mapping[str, str]) -> None:
+def _build(reference: str, key: str, base: Path, target: Path, environ: Mapping[str, str]) -> None:
     storage = cache_directory(environ) / "images" / "buildah"  # keeps layers: dependencies are installed once
     with tempfile.TemporaryDirectory(dir=target.parent) as directory:
         scratch = Path(directory)
@@ -85,13 +85,15 @@ def _build(reference: str, base: Path, target: Path, environ: Mapping[str, str])
             oci.write_image(python, [base], oci.Settings(user="", path=debian.PATH), scratch / "base.tar")
             buildah("tag", buildah("pull", f"oci-archive:{scratch / 'base.tar'}").split()[-1], python)
         mounts = package_index.mounts(scratch, environ)
+        # Not `reference`: a build of other sources may use the same storage at the same time.
+        tag = f"localhost/surgekit:{key}"
         volumes = [f"--volume={ours}:{theirs}:ro" for ours, theirs in mounts.items()]
         buildah(
             "build", "--isolation=chroot", "--pull-never", "--layers", f"--build-arg=PYTHON={python}",
-            *volumes, f"--tag={reference}", str(PROJECT),
+            *volumes, f"--tag={tag}", str(PROJECT),
         )  # fmt: skip
-        buildah("push", reference, f"oci:{scratch / 'image'}")
-        buildah("rmi", reference)
+        buildah("push", tag, f"oci:{scratch / 'image'}")
+        buildah.run("rmi", tag)  # refused while another build uses its layers: then it stays
         oci.pack(scratch / "image", reference, target)
 
 
@@ -102,15 +104,15 @@ class _Buildah:
         self._environ = dict(environ) | {"TMPDIR": str(scratch)}
 
     def __call__(self, *arguments: str) -> str:
-        done = self._run(*arguments)
+        done = self.run(*arguments)
         if done.returncode != 0:
             raise ImageError(f"buildah {arguments[0]} failed:\n{(done.stdout + done.stderr).strip()[-3000:]}")
         return done.stdout
 
     def has(self, image: str) -> bool:
-        return self._run("inspect", "--type=image", image).returncode == 0
+        return self.run("inspect", "--type=image", image).returncode == 0
 
-    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*_ALONE, "buildah", *self._storage, *arguments],
             env=self._environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
