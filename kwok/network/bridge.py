@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
+from typing import Any
 
 from kwok.network import addresses
 from kwok.network.namespaces import inside, make_namespace, routes_in
@@ -46,16 +47,11 @@ def join(directory: Path, name: str, namespace: Path, address: IPv4Address, pods
     inside(namespace, _forward)
 
 
-def _address(routes: object, index: int, address: IPv4Address) -> None:
-    routes.addr("add", index=index, address=str(address), prefixlen=addresses.LINK.prefixlen)  # type: ignore[attr-defined]  # pyroute2 has no types
-    routes.link("set", index=index, state="up")  # type: ignore[attr-defined]
+def _address(routes: Any, index: int, address: IPv4Address) -> None:
+    routes.addr("add", index=index, address=str(address), prefixlen=addresses.LINK.prefixlen)
+    routes.link("set", index=index, state="up")
 
 
 def _forward() -> None:
-    """Route packets, without telling senders of a shorter way: the answers would miss it."""
-    for setting, value in (
-        ("ip_forward", 1),
-        ("conf/all/send_redirects", 0),
-        ("conf/default/send_redirects", 0),
-    ):
-        Path("/proc/sys/net/ipv4", setting).write_text(str(value))
+    """Route packets for others."""
+    Path("/proc/sys/net/ipv4/ip_forward").write_text("1")

@@ -9,15 +9,17 @@ import yaml
 
 from kwok.cgroups import make_cgroups
 from kwok.network import addresses
+from kwok.nodes import is_ready
 from kwok.real_node import identity
 from kwok.real_node.containerd import SOCKET
 from kwok.real_node.machine import Machine
+from surgekit.kube.client import ApiError, Kube
 
 __all__ = ["start"]
 
 
 def start(machine: Machine, labels: dict[str, str], taints: list[dict[str, str]]) -> None:
-    """Start the kubelet, which registers the node; the node is Ready a few seconds later."""
+    """Start the kubelet, which registers the node, and wait until the node is Ready."""
     lab, name = machine.lab, machine.name
     credentials = identity.kubeconfig(lab, f"system:node:{name}", ["system:nodes"])
     argv: list[str | Path] = [
@@ -28,7 +30,16 @@ def start(machine: Machine, labels: dict[str, str], taints: list[dict[str, str]]
         f"--node-ip={machine.address}",
         f"--node-labels={','.join(f'{key}={value}' for key, value in labels.items())}",
     ]
-    machine.start_process("kubelet", argv)
+    machine.start_process("kubelet", argv, ready=lambda: _is_ready(lab.kube, name))
+
+
+def _is_ready(kube: Kube, node: str) -> bool:
+    try:
+        return is_ready(kube.get(f"/api/v1/nodes/{node}"))
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        return False
 
 
 def _configuration(machine: Machine, taints: list[dict[str, str]]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 
 from kwok import images
 from kwok.binaries import COREDNS, REAL_NODE
@@ -11,7 +10,6 @@ from kwok.errors import LabError
 from kwok.lab import Lab
 from kwok.network_namespace import has_network
 from kwok.nodes import REAL_NODE as LABEL
-from kwok.nodes import is_ready
 from kwok.real_node import containerd, dns, kubelet, proxy
 from kwok.real_node.machine import Machine
 from kwok.real_node.requirements import why_no_real_node
@@ -20,7 +18,6 @@ __all__ = ["FUNCTION", "LABEL", "TOLERATION", "start"]
 
 TOLERATION = {"key": LABEL, "operator": "Exists"}  # of pods that may land on real nodes
 FUNCTION = "function-server"
-_READY_S = 120.0
 
 
 def start(lab: Lab, count: int = 1, image_names: Iterable[str] = (FUNCTION,)) -> list[str]:
@@ -42,15 +39,8 @@ def start(lab: Lab, count: int = 1, image_names: Iterable[str] = (FUNCTION,)) ->
         for archive in archives:
             containerd.import_image(machine, archive)
         kubelet.start(machine, {LABEL: "true"}, [{"key": LABEL, "value": "true", "effect": "NoSchedule"}])
+        proxy.start_on(machine)
     if first == 0:
         dns.start(lab)
-    for machine in machines:
-        lab.wait_for(partial(_is_ready, lab, machine.name), f"{machine.name} is Ready", _READY_S)
-        proxy.start_on(machine)
-    if first == 0 and machines:
         proxy.start_beside_control_plane(lab, machines[0].name)
     return [machine.name for machine in machines]
-
-
-def _is_ready(lab: Lab, name: str) -> bool:
-    return is_ready(lab.kube.get(f"/api/v1/nodes/{name}"))

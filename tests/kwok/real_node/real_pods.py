@@ -38,8 +38,8 @@ def real_pod(name: str, node: str = "", **container: Any) -> Json:
 
 
 def tool_pod(name: str, node: str = "", **container: Any) -> Json:
-    """A pod that sees the host's programs and this Python, and neither its network nor its processes."""
-    pod = real_pod(name, node, **container)
+    """A pod that waits. It has the host's programs and this Python, not its network or processes."""
+    pod = real_pod(name, node, **{"command": ["/usr/bin/sleep", "3600"], **container})
     places = {"/usr": "/usr", "/lib": "/usr/lib", "/lib64": "/usr/lib64", sys.base_prefix: sys.base_prefix}
     pod["spec"]["volumes"] = [
         {"name": f"v{i}", "hostPath": {"path": path}} for i, path in enumerate(places.values())
