@@ -72,17 +72,22 @@ class Physics:
     """How pods on one node slow each other down. The same on all nodes.
 
     Jobs run at full speed while no more than `side_by_side` of them run; k jobs beyond that get
-    side_by_side / k of it each. A pod with m containers is 1 + extra_container * (m - 1) units of work.
+    side_by_side / k of it each. A pod with m containers is 1 + extra_container * (m - 1) units of work. The
+    first `latency` of it, as a share, slows nobody down and is not slowed down.
     """
 
     creations_side_by_side: float = 1.0  # 1: ComboFunc's eq. (6)
     resizes_side_by_side: float = 1000.0  # resizes do not slow each other down
     extra_container: float = 1.0
+    creation_latency: float = 0.0
+    resize_latency: float = 0.0
 
     def __post_init__(self) -> None:
         _check("physics.creations_side_by_side", self.creations_side_by_side, 1, 1000)
         _check("physics.resizes_side_by_side", self.resizes_side_by_side, 1, 1000)
         _check("physics.extra_container", self.extra_container, 0, 10)
+        _check("physics.creation_latency", self.creation_latency, 0, 1)
+        _check("physics.resize_latency", self.resize_latency, 0, 1)
 
     def work(self, containers: int) -> float:
         return 1.0 + self.extra_container * (max(containers, 1) - 1)
