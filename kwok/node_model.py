@@ -153,13 +153,14 @@ class ProcessorSharing:
 
     def _next_step(self) -> float:
         """Units of time until a job completes or ends its latency."""
-        latency = min((left for left, _ in self._latent.values()), default=math.inf)
-        return min(latency, min(self._sharing.values(), default=math.inf) * self._slowdown())
+        work = min(self._sharing.values(), default=math.inf) * self._slowdown()
+        return min(work, *(left for left, _ in self._latent.values())) if self._latent else work
 
     def _progress(self, units: float) -> None:
         share = units / self._slowdown()
         self._sharing = {job: max(0.0, work - share) for job, work in self._sharing.items()}
-        self._latent = {job: (max(0.0, left - units), work) for job, (left, work) in self._latent.items()}
+        if self._latent:
+            self._latent = {job: (max(0.0, left - units), w) for job, (left, w) in self._latent.items()}
 
     def _pass(self, until_s: float) -> None:
         """Progress through a stretch in which no job completes or ends its latency."""
@@ -236,7 +237,7 @@ class NodeModel:
         place = self._at(node, now_s)
         self._where[pod] = node
         missing = {tagged(image) for image in images} - place.images
-        work = self._scenario.physics.work(containers)
+        work = self._scenario.physics.work(containers) * self._scenario.luck(pod)
         for image in sorted(missing):
             if self._scenario.image(image).pull_s == 0:
                 # Also a pull: the node lists the image from now on. It does not queue.
@@ -317,8 +318,9 @@ class NodeModel:
 
     def _begin_resize(self, pod: str, node: str, now_s: float) -> None:
         place = self._nodes[node]
-        place.resizing.add(pod, 1.0, now_s)
-        place.resized_to[pod] = self._generation[pod]
+        generation = self._generation[pod]
+        place.resizing.add(pod, self._scenario.luck(f"{pod}/{generation}"), now_s)
+        place.resized_to[pod] = generation
         place.due_s = place.next_s()
 
     def has_image(self, node: str, image: str) -> None:

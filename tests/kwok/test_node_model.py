@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import statistics
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
@@ -93,6 +95,28 @@ def test_a_pod_in_its_latency_slows_nobody_down() -> None:
     model.bind("a", "n", 1, [], 0.0)
     model.bind("b", "n", 1, [], 1.0)
     assert created(model) == pytest.approx({"a": 2.2, "b": 3.2})
+
+
+@given(k=st.integers(1, 20), seed=st.integers(0, 100), spread=st.floats(0.01, 0.3))
+def test_equal_pods_do_not_finish_together_if_their_work_varies(k: int, seed: int, spread: float) -> None:
+    """Each has its own work, the same with the same seed; the node is busy as long as all of it takes."""
+    scenario = replace(Scenario.equal(tau_create_s=TAU, physics=Physics(spread=spread)), seed=seed)
+    runs = []
+    for _ in range(2):
+        model = NodeModel(scenario)
+        for i in range(k):
+            model.bind(f"p{i}", "n", 1, [], 0.0)
+        runs.append(created(model))
+    assert runs[0] == runs[1]
+    assert len(set(runs[0].values())) == k
+    assert max(runs[0].values()) == pytest.approx(TAU * sum(scenario.luck(f"p{i}") for i in range(k)))
+
+
+def test_varied_work_has_the_spread_that_was_asked_for() -> None:
+    scenario = Scenario.equal(physics=Physics(spread=0.2))
+    logs = [math.log(scenario.luck(f"p{i}")) for i in range(2000)]
+    assert statistics.mean(logs) == pytest.approx(0.0, abs=0.02)
+    assert statistics.stdev(logs) == pytest.approx(0.2, rel=0.05)
 
 
 def test_a_newer_resize_starts_over_in_its_share() -> None:
