@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.kneescale.plan import add_played, read_played
-from experiments.node_model.figures import Samples, report
+from experiments.node_model.figures import report
+from experiments.node_model.model import Samples
 from experiments.node_model.plan import (
     CREATE,
     CREATIONS,
