@@ -66,6 +66,26 @@ def placement(
     show(figures, json_file)
 
 
+@app.command("node-model")
+def node_model(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Within 15 minutes: 3 rounds to fit, 3 held out.")
+    ] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """How far the emulation of a node is from a real one: creations and resizes, alone and together."""
+    from experiments.kneescale.command import partial_of
+    from experiments.node_model.bench import run
+    from experiments.node_model.plan import Plan
+
+    figures = run(Plan.quick() if quick else Plan(), partial_of(json_file), progress())
+    if not takes_output(json_file):
+        from experiments.node_model.tables import cells_table
+
+        Console().print(cells_table(figures))
+    show(figures, json_file)
+
+
 @app.command()
 def fcma(
     problem_set: Annotated[

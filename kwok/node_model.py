@@ -4,9 +4,9 @@ ComboFunc fig. 2, 4 and 5: the time to create containers on a node grows with ho
 created there, not with their size, and nodes do not disturb each other. That is processor sharing:
 while k pods are being created on a node, each progresses at c/k of its speed, where c of them may run
 side by side (`kwok.scenario.Physics`; c = 1 in the paper). A pod of m containers is more work than one
-container, by less than m. The first use of an image on a node waits for its pull; a kubelet pulls one
-image at a time, and pods share the pull. A resize in place takes tau_u alone once the node has room for
-it (`kwok.node_model_room`); resizes share like creations.
+container, by less than m; a share of it, its latency, need not contend. The first use of an image on a node
+waits for its pull; a kubelet pulls one image at a time, and pods share the pull. A resize in
+place takes tau_u alone once the node has room for it (`kwok.node_model_room`); resizes share like creations.
 
 Pure: time is an argument, nothing here waits. `kwok.node_model_process` runs it against a cluster.
 """
@@ -83,8 +83,9 @@ class ResizeFailed(Event):
 class ProcessorSharing:
     """Jobs that share one server whose speed changes over time.
 
-    `tau_s(t)` is the time one unit of work takes alone, constant up to `next_change_s(t)`. Up to
-    `side_by_side` jobs run at full speed; more share it.
+    `tau_s(t)` is the time one unit of work takes alone, constant up to `next_change_s(t)`. The first
+    `latency` of a job's work passes at full speed and slows nobody down. Of the jobs beyond that, up to
+    `side_by_side` run at full speed; more share it.
     """
 
     def __init__(
@@ -92,63 +93,80 @@ class ProcessorSharing:
         tau_s: Callable[[float], float],
         next_change_s: Callable[[float], float] = lambda _: math.inf,
         side_by_side: float = 1.0,
+        latency: float = 0.0,
     ) -> None:
-        self._tau_s, self._next_change_s, self._side_by_side = tau_s, next_change_s, side_by_side
-        self._remaining: dict[str, float] = {}
+        self._tau_s, self._next_change_s = tau_s, next_change_s
+        self._side_by_side, self._latency = side_by_side, latency
+        self._latent: dict[str, tuple[float, float]] = {}  # job -> latency left, work after it
+        self._sharing: dict[str, float] = {}  # job -> work left
         self._now_s = -math.inf
 
     def __len__(self) -> int:
-        return len(self._remaining)
+        return len(self._latent) + len(self._sharing)
 
     def __contains__(self, job: str) -> bool:
-        return job in self._remaining
+        return job in self._latent or job in self._sharing
 
     def add(self, job: str, work: float, now_s: float) -> list[tuple[float, str]]:
-        """Add `job`; the (time, job) completions up to now."""
-        done = self.advance(now_s)
-        self._remaining[job] = work
+        """Add `job`, or start it over; the (time, job) completions up to now."""
+        done = self.remove(job, now_s)
+        latency = self._latency * work
+        if latency > 0:
+            self._latent[job] = latency, work - latency
+        else:
+            self._sharing[job] = work
         return done
 
     def remove(self, job: str, now_s: float) -> list[tuple[float, str]]:
         """Remove `job` unfinished; the completions up to now."""
         done = self.advance(now_s)
-        self._remaining.pop(job, None)
+        self._latent.pop(job, None)
+        self._sharing.pop(job, None)
         return done
 
-    def next_completion_s(self) -> float:
-        """When the next job completes if no job is added or removed; infinite without jobs."""
-        if not self._remaining:
+    def next_step_s(self) -> float:
+        """When the next job completes or ends its latency if no job is added; infinite without jobs."""
+        if not len(self):
             return math.inf
-        now_s, work = self._now_s, min(self._remaining.values()) * self._slowdown()
-        while (end_s := now_s + work * self._tau_s(now_s)) > (change_s := self._next_change_s(now_s)):
-            work -= (change_s - now_s) / self._tau_s(now_s)
+        now_s, units = self._now_s, self._next_step()
+        while (end_s := now_s + units * self._tau_s(now_s)) > (change_s := self._next_change_s(now_s)):
+            units -= (change_s - now_s) / self._tau_s(now_s)
             now_s = change_s
         return end_s
 
     def advance(self, now_s: float) -> list[tuple[float, str]]:
         """Advance the time; the (time, job) completions on the way, in order."""
         done: list[tuple[float, str]] = []
-        while self._remaining and (end_s := self.next_completion_s()) <= now_s:
-            least = min(self._remaining.values())
-            for job, work in list(self._remaining.items()):
-                if work - least <= _ROUNDING:
-                    del self._remaining[job]
-                    done.append((end_s, job))
-                else:
-                    self._remaining[job] = work - least
+        while len(self) and (end_s := self.next_step_s()) <= now_s:
+            self._progress(self._next_step())
+            for job in [job for job, (left, _) in self._latent.items() if left <= _ROUNDING]:
+                self._sharing[job] = self._latent.pop(job)[1]
+            for job in [job for job, work in self._sharing.items() if work <= _ROUNDING]:
+                del self._sharing[job]
+                done.append((end_s, job))
             self._now_s = end_s
         self._pass(max(now_s, self._now_s))
         return done
 
     def _slowdown(self) -> float:
-        return max(1.0, len(self._remaining) / self._side_by_side)
+        return max(1.0, len(self._sharing) / self._side_by_side)
+
+    def _next_step(self) -> float:
+        """Units of time until a job completes or ends its latency."""
+        work = min(self._sharing.values(), default=math.inf) * self._slowdown()
+        return min(work, *(left for left, _ in self._latent.values())) if self._latent else work
+
+    def _progress(self, units: float) -> None:
+        share = units / self._slowdown()
+        self._sharing = {job: max(0.0, work - share) for job, work in self._sharing.items()}
+        if self._latent:
+            self._latent = {job: (max(0.0, left - units), w) for job, (left, w) in self._latent.items()}
 
     def _pass(self, until_s: float) -> None:
-        """Progress through a stretch in which no job completes."""
-        while self._remaining and self._now_s < until_s:
+        """Progress through a stretch in which no job completes or ends its latency."""
+        while len(self) and self._now_s < until_s:
             stop_s = min(until_s, self._next_change_s(self._now_s))
-            share = (stop_s - self._now_s) / (self._tau_s(self._now_s) * self._slowdown())
-            self._remaining = {job: max(0.0, work - share) for job, work in self._remaining.items()}
+            self._progress((stop_s - self._now_s) / self._tau_s(self._now_s))
             self._now_s = stop_s
         self._now_s = until_s
 
@@ -185,9 +203,9 @@ class _Node:
     def next_s(self) -> float:
         pull = self.pulls[0] if self.pulls else None
         return min(
-            self.creating.next_completion_s(),
+            self.creating.next_step_s(),
             math.inf if pull is None else pull.end_s if pull.announced else pull.start_s,
-            self.resizing.next_completion_s(),
+            self.resizing.next_step_s(),
         )
 
 
@@ -219,7 +237,7 @@ class NodeModel:
         place = self._at(node, now_s)
         self._where[pod] = node
         missing = {tagged(image) for image in images} - place.images
-        work = self._scenario.physics.work(containers)
+        work = self._scenario.physics.work(containers) * self._scenario.luck(pod)
         for image in sorted(missing):
             if self._scenario.image(image).pull_s == 0:
                 # Also a pull: the node lists the image from now on. It does not queue.
@@ -300,8 +318,9 @@ class NodeModel:
 
     def _begin_resize(self, pod: str, node: str, now_s: float) -> None:
         place = self._nodes[node]
-        place.resizing.add(pod, 1.0, now_s)
-        place.resized_to[pod] = self._generation[pod]
+        generation = self._generation[pod]
+        place.resizing.add(pod, self._scenario.luck(f"{pod}/{generation}"), now_s)
+        place.resized_to[pod] = generation
         place.due_s = place.next_s()
 
     def has_image(self, node: str, image: str) -> None:
@@ -316,7 +335,7 @@ class NodeModel:
         return len(self._nodes[node].creating) if node in self._nodes else 0
 
     def next_event_s(self) -> float:
-        """When the next event happens if no pod arrives or leaves."""
+        """When to look again: no event happens before, if no pod arrives or leaves."""
         return min((place.due_s for place in self._nodes.values()), default=math.inf)
 
     def advance(self, now_s: float) -> list[Event]:
@@ -335,9 +354,12 @@ class NodeModel:
                     lambda at_s: scenario.tau_create_s(node, at_s),
                     lambda at_s: scenario.next_change_s(node, at_s),
                     physics.creations_side_by_side,
+                    physics.creation_latency,
                 ),
                 ProcessorSharing(
-                    lambda _: scenario.tau_resize_s(node), side_by_side=physics.resizes_side_by_side
+                    lambda _: scenario.tau_resize_s(node),
+                    side_by_side=physics.resizes_side_by_side,
+                    latency=physics.resize_latency,
                 ),
             )
         self._advance_node(node, now_s)

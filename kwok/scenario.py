@@ -20,7 +20,7 @@ import yaml
 
 from kwok.errors import ScenarioError
 
-__all__ = ["Image", "NodeSpeed", "Physics", "Scenario", "Walk", "tagged"]
+__all__ = ["MEASURED", "MEASURED_SPEED", "Image", "NodeSpeed", "Physics", "Scenario", "Walk", "tagged"]
 
 
 @dataclass(frozen=True)
@@ -72,17 +72,25 @@ class Physics:
     """How pods on one node slow each other down. The same on all nodes.
 
     Jobs run at full speed while no more than `side_by_side` of them run; k jobs beyond that get
-    side_by_side / k of it each. A pod with m containers is 1 + extra_container * (m - 1) units of work.
+    side_by_side / k of it each. A pod with m containers is 1 + extra_container * (m - 1) units of work. The
+    first `latency` of it, as a share, slows nobody down and is not slowed down. `spread` is the standard
+    deviation of the logarithm of a pod's work, because equal pods do not finish together.
     """
 
     creations_side_by_side: float = 1.0  # 1: ComboFunc's eq. (6)
     resizes_side_by_side: float = 1000.0  # resizes do not slow each other down
     extra_container: float = 1.0
+    creation_latency: float = 0.0
+    resize_latency: float = 0.0
+    spread: float = 0.0
 
     def __post_init__(self) -> None:
         _check("physics.creations_side_by_side", self.creations_side_by_side, 1, 1000)
         _check("physics.resizes_side_by_side", self.resizes_side_by_side, 1, 1000)
         _check("physics.extra_container", self.extra_container, 0, 10)
+        _check("physics.creation_latency", self.creation_latency, 0, 1)
+        _check("physics.resize_latency", self.resize_latency, 0, 1)
+        _check("physics.spread", self.spread, 0, 1)
 
     def work(self, containers: int) -> float:
         return 1.0 + self.extra_container * (max(containers, 1) - 1)
@@ -160,6 +168,14 @@ class Scenario:
     def next_change_s(self, node: str, after_s: float) -> float:
         """When tau_create_s changes next; infinite if never."""
         return self._path(node).next_change_s(after_s)
+
+    def luck(self, job: str) -> float:
+        """How much more or less work this job is than others of its kind, as a factor around 1.
+
+        A lab names jobs by the pods' uids, so it draws others in each run.
+        """
+        spread = self.physics.spread
+        return math.exp(random.Random(f"{self.seed}/{job}").gauss(0.0, spread)) if spread else 1.0
 
     def image(self, name: str) -> Image:
         return self.images.get(tagged(name), self.other_images)
@@ -311,3 +327,16 @@ def _speed_of(key: str, value: Any) -> NodeSpeed:
 
 def _image_of(key: str, value: Any) -> Image:
     return Image(**_known(key, value, _keys(Image)))
+
+
+# A real node, as `surgekit bench node-model --quick` found it on 2026-11-18 on 2 cores with a load average of
+# 14 to 36: provisional. Nothing uses it before it comes from a full run on an idle machine.
+MEASURED_SPEED = NodeSpeed(tau_create_s=0.49, tau_resize_s=0.18)
+MEASURED = Physics(
+    creations_side_by_side=1.0,
+    resizes_side_by_side=2.58,
+    extra_container=0.47,
+    creation_latency=0.51,
+    resize_latency=0.13,
+    spread=0.157,
+)

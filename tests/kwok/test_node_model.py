@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import statistics
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
@@ -72,6 +74,51 @@ def test_resizes_slow_each_other_down_and_creations_not(k: int, side_by_side: fl
     assert [event.at_s for event in events if isinstance(event, Created)] == pytest.approx([TAU])
 
 
+@given(k=st.integers(1, 40), m=st.integers(1, 4), side_by_side=st.floats(1, 8), latency=st.floats(0, 1))
+def test_latency_does_not_contend(k: int, m: int, side_by_side: float, latency: float) -> None:
+    physics = Physics(side_by_side, side_by_side, 0.3, creation_latency=latency, resize_latency=latency)
+    model = NodeModel(Scenario.equal(tau_create_s=TAU, tau_resize_s=0.2, physics=physics))
+    for i in range(k):
+        model.bind(f"p{i}", "n", m, [], 0.0)
+        model.resize(f"r{i}", "n", 1, 0.0)
+    assert model.creating("n") == k
+    events, slowdown = model.advance(1e6), max(1, k / side_by_side)
+    ends = [event.at_s for event in events if isinstance(event, Created)]
+    assert ends == pytest.approx([TAU * (1 + 0.3 * (m - 1)) * (latency + (1 - latency) * slowdown)] * k)
+    ends = [event.at_s for event in events if isinstance(event, Resized)]
+    assert ends == pytest.approx([0.2 * (latency + (1 - latency) * slowdown)] * k)
+
+
+def test_a_pod_in_its_latency_slows_nobody_down() -> None:
+    """a and b overlap from 1.0 to 2.0; b contends from 1.8 on, when a has 0.2 of its work left."""
+    model = NodeModel(Scenario.equal(tau_create_s=2.0, physics=Physics(creation_latency=0.4)))
+    model.bind("a", "n", 1, [], 0.0)
+    model.bind("b", "n", 1, [], 1.0)
+    assert created(model) == pytest.approx({"a": 2.2, "b": 3.2})
+
+
+@given(k=st.integers(1, 20), seed=st.integers(0, 100), spread=st.floats(0.01, 0.3))
+def test_equal_pods_do_not_finish_together_if_their_work_varies(k: int, seed: int, spread: float) -> None:
+    """Each has its own work, the same with the same seed; the node is busy as long as all of it takes."""
+    scenario = replace(Scenario.equal(tau_create_s=TAU, physics=Physics(spread=spread)), seed=seed)
+    runs = []
+    for _ in range(2):
+        model = NodeModel(scenario)
+        for i in range(k):
+            model.bind(f"p{i}", "n", 1, [], 0.0)
+        runs.append(created(model))
+    assert runs[0] == runs[1]
+    assert len(set(runs[0].values())) == k
+    assert max(runs[0].values()) == pytest.approx(TAU * sum(scenario.luck(f"p{i}") for i in range(k)))
+
+
+def test_varied_work_has_the_spread_that_was_asked_for() -> None:
+    scenario = Scenario.equal(physics=Physics(spread=0.2))
+    logs = [math.log(scenario.luck(f"p{i}")) for i in range(2000)]
+    assert statistics.mean(logs) == pytest.approx(0.0, abs=0.02)
+    assert statistics.stdev(logs) == pytest.approx(0.2, rel=0.05)
+
+
 def test_a_newer_resize_starts_over_in_its_share() -> None:
     model = NodeModel(Scenario.equal(tau_resize_s=1.0, physics=Physics(resizes_side_by_side=1)))
     model.resize("a", "n", 1, 0.0)
@@ -134,13 +181,16 @@ def test_one_more_pod_makes_nobody_faster(arrivals: list[tuple[float, int]], lef
     changes=st.lists(
         st.tuples(st.integers(1, 40), st.floats(0.2, 3.0)), max_size=4, unique_by=lambda c: c[0]
     ),
+    latency=st.floats(0, 1),
+    side_by_side=st.floats(1, 4),
 )
 def test_against_brute_force_with_changing_speed(
-    arrivals: list[tuple[int, int]], changes: list[tuple[int, float]]
+    arrivals: list[tuple[int, int]], changes: list[tuple[int, float]], latency: float, side_by_side: float
 ) -> None:
     """A change of tau counts from the moment it happens, also in the middle of a creation."""
     speed = NodeSpeed(1.0, 0.1, tuple((float(t), tau) for t, tau in sorted(changes)))
-    scenario = Scenario(0, {"n": speed}, speed)
+    physics = Physics(creations_side_by_side=side_by_side, creation_latency=latency)
+    scenario = Scenario(0, {"n": speed}, speed, physics=physics)
     model = NodeModel(scenario)
     for i, (at_s, work) in sorted(enumerate(arrivals), key=lambda each: each[1][0]):
         model.bind(str(i), "n", work, [], float(at_s))
@@ -149,11 +199,11 @@ def test_against_brute_force_with_changing_speed(
         for i, (at_s, work) in enumerate(arrivals):
             if abs(now_s - at_s) < step_s / 2:
                 remaining[str(i)] = work
-        share = (
-            step_s / (scenario.tau_create_s("n", now_s + step_s / 2) * len(remaining)) if remaining else 0.0
-        )
+        unit = step_s / scenario.tau_create_s("n", now_s + step_s / 2)
+        contending = [job for job, left in remaining.items() if left <= arrivals[int(job)][1] * (1 - latency)]
+        share = unit / max(1.0, len(contending) / side_by_side)
         now_s += step_s
-        remaining = {job: work - share for job, work in remaining.items()}
+        remaining = {job: work - (share if job in contending else unit) for job, work in remaining.items()}
         for job in [job for job, work in remaining.items() if work <= 0]:
             del remaining[job]
             expected[job] = now_s
@@ -164,7 +214,7 @@ def test_against_brute_force_with_changing_speed(
 def test_how_often_time_is_looked_at_does_not_matter(
     arrivals: list[tuple[float, int]], step_s: float
 ) -> None:
-    scenario = Scenario.draw(1, ["n"])
+    scenario = Scenario.draw(1, ["n"], physics=Physics(creation_latency=0.3))
     looked, once = NodeModel(scenario), NodeModel(scenario)
     often: dict[str, float] = {}
     now_s = 0.0

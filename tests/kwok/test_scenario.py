@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kwok.errors import ScenarioError
-from kwok.scenario import Image, NodeSpeed, Scenario, Walk, tagged
+from kwok.scenario import MEASURED, Image, NodeSpeed, Scenario, Walk, tagged
 
 NODES = [f"node-{i}" for i in range(16)]
 
@@ -73,7 +73,8 @@ def test_stated_changes_replace_the_walk() -> None:
 
 
 def test_a_scenario_survives_its_file(tmp_path: Path) -> None:
-    scenario = Scenario.draw(5, ["a", "b"], images={"nginx": Image(2.0, 10)}).started(1e9)
+    images = {"nginx": Image(2.0, 10)}
+    scenario = Scenario.draw(5, ["a", "b"], images=images, physics=MEASURED).started(1e9)
     file = tmp_path / "scenario.json"
     file.write_text(scenario.to_json())
     read = Scenario.load(file)
@@ -99,6 +100,7 @@ def test_images_carry_a_tag(image: str, name: str) -> None:
     ("change", "named"),
     [
         ({"seed": "x"}, "seed: 'x'"),
+        ({"physics": {"creation_latency": 1.5}}, "physics.creation_latency: 1.5"),
         ({"walk": {"max_ratio": 0.5}}, "walk.max_ratio: 0.5"),
         ({"walk": {"volatility": math.nan}}, "walk.volatility: nan"),
         ({"walk": {"drift": 1}}, "unknown key 'drift'"),

@@ -1,0 +1,22 @@
+"""The cells of the comparison as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.table import Table
+
+__all__ = ["cells_table"]
+
+
+def cells_table(figures: Mapping[str, Any]) -> Table:
+    table = Table("pods x containers", "seconds", "quartiles", "emulated", "error", "paper's", "first / last")
+    for name, cell in figures["cells"].items():
+        quartiles = f"{cell['lower_quartile_s']:.2f} - {cell['upper_quartile_s']:.2f}"
+        claimed = ["", "", ""]
+        if "error" in cell:
+            claimed = [f"{cell['emulated_s']:.2f}", f"{cell['error']:.0%}", f"{cell['paper_error']:.0%}"]
+        first = f"{cell['first_over_last']:.2f}"
+        table.add_row(name, f"{cell['measured_s']:.2f}", quartiles, *claimed, first)
+    return table
