@@ -24,7 +24,10 @@ def build(name: str, reference: str, environ: Mapping[str, str] = os.environ) ->
     """Return the image of the binary `name` as an OCI archive, cached by the binary's content."""
     binary = Binaries(environ).path(name)
     if is_dynamic(binary):
-        raise ImageError(f"image {name}: {binary} needs libraries; a build without cgo needs none")
+        raise ImageError(
+            f"image {name}: {binary} needs libraries. Builds without cgo need none: "
+            f"delete {binary.parent}, and it is built again"
+        )
     settings = oci.Settings(entrypoint=[f"{_DIRECTORY}/{name}"], path=_DIRECTORY)
     digest = hashlib.sha256(repr((reference, settings)).encode() + Path(oci.__file__).read_bytes())
     with binary.open("rb") as content:

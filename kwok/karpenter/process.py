@@ -13,6 +13,7 @@ from kwok.ports import answers_ready
 from kwok.processes import Process
 
 __all__ = [
+    "CRDS",
     "KARPENTER",
     "NODE_CLASS",
     "NODE_CLASS_GROUP",
@@ -24,13 +25,13 @@ __all__ = [
 
 KARPENTER = "karpenter"
 NODE_CLASS_GROUP, NODE_CLASS_KIND, NODE_CLASS = "karpenter.kwok.sh", "KWOKNodeClass", "default"
-_CRDS = Path(__file__).parent / "crds"
+CRDS = Path(__file__).parent / "crds"
 _NODE_CLASS_REF = {"group": NODE_CLASS_GROUP, "kind": NODE_CLASS_KIND, "name": NODE_CLASS}
 
 
 def install(lab: Lab, registration_delay_s: int = 0) -> None:
     """Apply the CRDs and a node class whose machines take `registration_delay_s` to register."""
-    lab.apply(_CRDS)
+    lab.apply(CRDS)
     body = {
         "apiVersion": "karpenter.kwok.sh/v1alpha1",
         "kind": "KWOKNodeClass",
