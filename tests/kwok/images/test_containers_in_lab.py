@@ -158,15 +158,21 @@ def test_pause_reaps_orphans_and_ends_on_sigterm(containers: Path) -> None:
         ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER survives exec
 
     # The shell becomes pause, after it started a child whose own child outlives it.
-    script = f"(sleep 0.5 & echo $!) ; exec {containers / 'pause'}"
+    script = f"(sleep 600 & echo $!) ; exec {containers / 'pause'}"
     with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, preexec_fn=be_subreaper) as pause:  # noqa: PLW1509  # one thread
-        assert pause.stdout is not None
-        orphan = int(pause.stdout.readline())
-        assert parent(orphan) == pause.pid
-        wait_for(lambda: not Path(f"/proc/{orphan}").exists(), "the orphan is reaped", 10)
-        assert pause.poll() is None
-        pause.send_signal(signal.SIGTERM)
-        assert pause.wait(timeout=10) == 0
+        try:
+            assert pause.stdout is not None
+            orphan = int(pause.stdout.readline())
+            wait_for(lambda: parent(orphan) == pause.pid, "pause adopts the orphan", 10)
+            os.kill(orphan, signal.SIGKILL)
+            wait_for(lambda: not Path(f"/proc/{orphan}").exists(), "the orphan is reaped", 10)
+            assert pause.poll() is None
+            for _ in range(100):  # children that end must not cost it the signal to end
+                pause.send_signal(signal.SIGCHLD)
+            pause.send_signal(signal.SIGTERM)
+            assert pause.wait(timeout=10) == 0
+        finally:
+            pause.kill()
 
 
 def parent(pid: int) -> int:

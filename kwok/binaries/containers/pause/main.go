@@ -8,14 +8,17 @@ import (
 )
 
 func main() {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGINT, syscall.SIGTERM)
-	reap() // a child may have ended before the signals were asked for
-	for received := range signals {
-		if received != syscall.SIGCHLD {
+	// Two channels: Go drops a signal that finds its channel full, and children must not cost us the order to end.
+	ended, stop := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGCHLD)
+	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
+	for {
+		reap() // first of all: a child may have ended before the signals were asked for
+		select {
+		case <-ended:
+		case <-stop:
 			return
 		}
-		reap()
 	}
 }
 
