@@ -166,12 +166,16 @@ class FaultProxy:
             self._orders.clear()
             self.down = False
 
-    def cut(self) -> None:
-        """Break all connections that are open."""
+    def cut(self, then: Fault | None = None, only: str = "", times: float = 1) -> None:
+        """Break all connections that are open. `then` carries out the next requests, as with `inject`: never
+        one that was on its way on a broken connection, whose answer would be lost."""
         with self._lock:
             for connection in self._clients:
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
+            self._clients.clear()
+            if then is not None:
+                self._orders.append(_Order(then, only, times))
 
     def count(self, only: str) -> int:
         return sum(only in target for target in self.targets)
@@ -196,14 +200,16 @@ class FaultProxy:
             with connection, suppress(OSError):
                 if not self.down and (request := _read_request(connection)):
                     target = request.split(b" ", 2)[1].decode()
-                    fault = self._fault(target)
+                    fault = self._fault(target, connection)
                     fault(Exchange(target, connection, request, self._dial, self._ended))
         finally:
             with self._lock:
                 self._clients.discard(connection)
 
-    def _fault(self, target: str) -> Fault:
+    def _fault(self, target: str, connection: socket.socket) -> Fault:
         with self._lock:
+            if connection not in self._clients:
+                raise ConnectionAbortedError("cut")
             self.targets.append(target)
             for order in self._orders:
                 if order.left > 0 and order.only in target:

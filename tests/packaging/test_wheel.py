@@ -35,7 +35,7 @@ import sys
 assert all(mine(file).read_text() for file in (SHIPPED, minutes, clients))
 assert [group.key() for group in GROUPS]
 assert len(stage_files(True)) > 5 and all(mine(file).read_text() for file in stage_files(True))
-assert list(mine(process._CRDS).glob("*nodeclaims.yaml"))
+assert list(mine(process.CRDS).glob("*nodeclaims.yaml"))
 assert list(mine(MANIFESTS).glob("**/kustomization.yaml"))
 """
 

@@ -95,10 +95,12 @@ def test_an_error_answer_makes_it_list_again(
     picture: Picture, fake: FakeApiServer, proxy: FaultProxy, code: int, only: str
 ) -> None:
     """So that what was deleted meanwhile is known to be gone."""
-    proxy.inject(answer(code, "Reason", "message"), only=only, times=3)
+    fault = answer(code, "Reason", "message")
     if only == LISTS:
-        proxy.inject(answer(410, "Expired", "too old"), only=WATCHES)
-    proxy.cut()
+        proxy.inject(fault, only=LISTS, times=3)
+        proxy.cut(answer(410, "Expired", "too old"), only=WATCHES)
+    else:
+        proxy.cut(fault, only=only, times=3)
     change_all(fake)
     wait_until(lambda: picture.lists >= 2 and is_right(picture, fake), "a new list")
 
@@ -127,8 +129,7 @@ def test_a_server_that_says_gone_again_and_again_is_not_overrun(
     picture: Picture, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch, "_BACKOFF_S", (0.2,))
-    proxy.inject(answer(410, "Expired", "too old"), only=WATCHES, times=1000)
-    proxy.cut()
+    proxy.cut(answer(410, "Expired", "too old"), only=WATCHES, times=1000)
     began = proxy.count(LISTS)
     time.sleep(1.0)
     assert proxy.count(LISTS) - began <= 12
@@ -138,8 +139,7 @@ def test_a_server_that_ends_watches_at_once_is_not_overrun_nor_believed(
     picture: Picture, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch, "_BACKOFF_S", (0.2,))
-    proxy.inject(stream(), only=WATCHES, times=1000)
-    proxy.cut()
+    proxy.cut(stream(), only=WATCHES, times=1000)
     wait_until(lambda: proxy.count(WATCHES) >= 3, "watches that end at once")
     began, contact_s = proxy.count(WATCHES), picture.watch._last_contact_s
     time.sleep(1.0)
@@ -154,8 +154,7 @@ def test_a_server_that_ends_watches_at_once_is_not_overrun_nor_believed(
 def test_a_broken_watch_resumes_where_it_was(
     picture: Picture, fake: FakeApiServer, proxy: FaultProxy, fault: Fault
 ) -> None:
-    proxy.inject(fault, only=WATCHES, times=2)
-    proxy.cut()
+    proxy.cut(fault, only=WATCHES, times=2)
     change_all(fake)
     wait_until(lambda: is_right(picture, fake), "the changes")
     assert picture.changes == [("DELETED", "a"), ("MODIFIED", "b"), ("ADDED", "c")], "none twice, none lost"
@@ -178,8 +177,7 @@ def test_no_change_is_told_twice(picture: Picture, fake: FakeApiServer, proxy: F
 def test_lines_that_are_no_events_make_it_list_again(
     picture: Picture, fake: FakeApiServer, proxy: FaultProxy, garbage: bytes
 ) -> None:
-    proxy.inject(stream(garbage), only=WATCHES)
-    proxy.cut()
+    proxy.cut(stream(garbage), only=WATCHES)
     change_all(fake)
     wait_until(lambda: is_right(picture, fake), "a new list")
 
@@ -188,8 +186,7 @@ def test_lines_that_are_no_events_make_it_list_again(
 def test_a_connection_that_died_in_silence_is_noticed(
     picture: Picture, fake: FakeApiServer, proxy: FaultProxy, fault: Fault
 ) -> None:
-    proxy.inject(fault, only=WATCHES)
-    proxy.cut()
+    proxy.cut(fault, only=WATCHES)
     asked = proxy.count(WATCHES)
     wait_until(lambda: proxy.count(WATCHES) > asked, "the silent watch")
     change_all(fake)
@@ -233,8 +230,7 @@ def test_a_consumer_that_raises_is_told_everything_again(
     fake.create(MAPS, config_map("c"))
     wait_until(lambda: picture.lists == 2 and is_right(picture, fake), "a new list")
     picture.raise_for("replace", times=3)
-    proxy.inject(answer(410, "Expired", "too old"), only=WATCHES)
-    proxy.cut()
+    proxy.cut(answer(410, "Expired", "too old"), only=WATCHES)
     fake.delete(f"{MAPS}/a")
     wait_until(lambda: picture.lists == 3 and is_right(picture, fake), "a list that is taken")
 
