@@ -32,8 +32,11 @@ def test_a_watch_ends_with_a_bookmark(api: Api) -> None:
     path = api.path("configmaps")
     _, version = api.kube.list_all(path)
     made = api.config_map("a")
-    told = api.watch(path, version, real_timeout_s=4, allowWatchBookmarks=True)  # 2 s before the end
-    added, *bookmarks = told  # the real API server may send more than one
+    for _ in range(5):  # the real API server may send more than one bookmark, and on busy cores none
+        told = api.watch(path, version, real_timeout_s=4, allowWatchBookmarks=True)  # 2 s before the end
+        added, *bookmarks = told
+        if bookmarks:
+            break
     assert (added["type"], added["object"]) == ("ADDED", made)
     assert {event["type"] for event in bookmarks} == {"BOOKMARK"}
     last = bookmarks[-1]["object"]["metadata"]["resourceVersion"]
