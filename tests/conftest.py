@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from kwok.binaries import CORE, Binaries
+from kwok import real_node
+from kwok.binaries import CONTAINERS, CORE, COREDNS, REAL_NODE, Binaries, Group
 from kwok.errors import BinariesError
 from kwok.lab import NODE_MODEL, Lab
 from kwok.pods import wait_for_account
@@ -43,15 +44,36 @@ def commands() -> Iterator[Commands]:
 
 
 @pytest.fixture(scope="session")
-def binaries() -> Binaries:
+def built() -> Callable[..., Binaries]:
+    """Builds groups of binaries, or skips with the reason.
+
+    Call it before anything with a time limit: on a new machine a build takes minutes.
+    """
+    binaries = Binaries()
+
+    def build(*groups: Group) -> Binaries:
+        for group in groups:
+            try:
+                binaries.directory(group)
+            except BinariesError as error:
+                pytest.skip(f"the binaries of {group.name} cannot be had: {error}")
+        return binaries
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def binaries(built: Callable[..., Binaries]) -> Binaries:
     """The control-plane binaries, built if need be."""
-    found = Binaries()
-    try:
-        for group in CORE:
-            found.directory(group)
-    except BinariesError as error:
-        pytest.skip(f"the control-plane binaries cannot be had: {error}")
-    return found
+    return built(*CORE)
+
+
+@pytest.fixture(scope="session")
+def real_node_binaries(built: Callable[..., Binaries]) -> Binaries:
+    """What a lab with real nodes and images needs."""
+    if reason := real_node.why_no_real_node():
+        pytest.skip(f"no real node: {reason}")
+    return built(*CORE, REAL_NODE, COREDNS, CONTAINERS)
 
 
 @pytest.fixture(scope="session")

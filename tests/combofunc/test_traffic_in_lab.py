@@ -4,7 +4,7 @@ the balancer, and who owns the target: our collector, or a KneePolicy. Each part
 from __future__ import annotations
 
 import http.client
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -12,8 +12,8 @@ import pytest
 from combofunc.labels import SERVING_LABEL, SIZE_LABEL
 from function_gateway.endpoints import COMBOFUNC
 from kwok import parts, prometheus
-from kwok.binaries import PROMETHEUS, Binaries
-from kwok.errors import BinariesError, LabError
+from kwok.binaries import CORE, PROMETHEUS, Binaries
+from kwok.errors import LabError
 from kwok.lab import Lab
 from kwok.network.namespaces import why_no_namespace
 from kwok.traffic.balanced import pods, start_balanced_traffic
@@ -108,14 +108,14 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def world(binaries: Binaries) -> Iterator[tuple[Running, Traffic]]:
+def world(built: Callable[..., Binaries]) -> Iterator[tuple[Running, Traffic]]:
     if reason := why_no_namespace():
         pytest.skip(reason)
     try:
         find_haproxy()
-        binaries.directory(PROMETHEUS)
-    except (LabError, BinariesError) as error:
+    except LabError as error:
         pytest.skip(str(error))
+    built(*CORE, PROMETHEUS)
     found: list[Traffic] = []
 
     def before(lab: Lab) -> Json:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import http.client
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from combofunc.collector import Asked, Target, targets
 from function_gateway.endpoints import COMBOFUNC, CONCURRENCY
 from kwok import parts, prometheus
 from kwok.binaries import PROMETHEUS, Binaries
-from kwok.errors import BinariesError, LabError
+from kwok.errors import LabError
 from kwok.lab import Lab
 from kwok.network.namespaces import why_no_namespace
 from kwok.pods import wait_for_account
@@ -231,12 +231,11 @@ def test_a_pod_that_says_nothing_of_its_concurrency_gets_nothing(traffic: Traffi
     assert metric(traffic, "surgekit_function_capacity") == 2
 
 
-def test_the_collector_finds_the_concurrency_that_was_asked_for(traffic: Traffic) -> None:
+def test_the_collector_finds_the_concurrency_that_was_asked_for(
+    built: Callable[..., Binaries], traffic: Traffic
+) -> None:
     """Twelve clients on six places: six requests in flight, six queued."""
-    try:
-        traffic.lab.binaries.directory(PROMETHEUS)
-    except BinariesError as error:
-        pytest.skip(str(error))
+    built(PROMETHEUS)
     deploy(traffic, {"a": 2, "b": 4})
     traffic.clients(WEB, 12)
     wait_for_answers(traffic, 20)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from kwok import parts, prometheus
-from kwok.binaries import PROMETHEUS, Binaries
-from kwok.errors import BinariesError, LabError
+from kwok.binaries import CORE, PROMETHEUS, Binaries
+from kwok.errors import LabError
 from kwok.lab import Lab
 from kwok.network.namespaces import why_no_namespace
 from kwok.ports import answers_ready
@@ -34,14 +34,14 @@ TOLERANCE = 0.1  # relative changes up to this are not made (decision/load_follo
 
 
 @pytest.fixture(scope="module")
-def _able(binaries: Binaries) -> None:
+def _able(built: Callable[..., Binaries]) -> None:
     if reason := why_no_namespace():
         pytest.skip(reason)
     try:
         haproxy.find_haproxy()
-        binaries.directory(PROMETHEUS)
-    except (LabError, BinariesError) as error:
+    except LabError as error:
         pytest.skip(str(error))
+    built(*CORE, PROMETHEUS)
 
 
 class Running:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from kwok.binaries import Binaries
+from kwok.binaries import CORE, PROMETHEUS, Binaries
 from kwok.errors import LabError
 from kwok.lab import Lab
 from kwok.network.namespaces import why_no_namespace
@@ -23,7 +23,7 @@ POLICY = "/apis/surgekit.dev/v1alpha1/namespaces/functions/kneepolicies/float-op
 
 
 @pytest.fixture
-def elsewhere(binaries: Binaries, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def elsewhere(built: Callable[..., Binaries], monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A state directory of its own, while the user's current context is another cluster."""
     if reason := why_no_namespace():
         pytest.skip(reason)
@@ -31,13 +31,14 @@ def elsewhere(binaries: Binaries, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
         find_haproxy()
     except LabError as error:
         pytest.skip(str(error))
+    built(*CORE, PROMETHEUS)
     with tempfile.TemporaryDirectory(prefix="sk-") as name:  # short: sockets lie there
         monkeypatch.setenv("SURGEKIT_STATE_DIR", name)
         monkeypatch.setenv("KUBECONFIG", f"{name}/another-cluster")
         yield Path(name)
 
 
-def test_a_knee_is_found_with_the_commands_that_areprinted(elsewhere: Path) -> None:
+def test_a_knee_is_found_with_the_commands_that_are_printed(elsewhere: Path) -> None:
     try:
         up = bash(f"{sys.executable} -m surgekit lab up knee --nodes 6 --with kneescale")
         commands = printed(up.stderr)

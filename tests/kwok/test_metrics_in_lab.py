@@ -15,8 +15,8 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
 from kwok import metrics_server, prometheus
-from kwok.binaries import METRICS_SERVER, PROMETHEUS, Binaries
-from kwok.errors import BinariesError, LabError
+from kwok.binaries import CORE, METRICS_SERVER, PROMETHEUS, Binaries
+from kwok.errors import LabError
 from kwok.hpa_loops import default_behavior
 from kwok.lab import Lab
 from kwok.nodes import kubelet_addresses
@@ -75,12 +75,8 @@ class Usage:
 
 
 @pytest.fixture(scope="module")
-def cluster(binaries: Binaries) -> Iterator[Lab]:
-    try:
-        for group in (METRICS_SERVER, PROMETHEUS):
-            binaries.directory(group)
-    except BinariesError as error:
-        pytest.skip(f"metrics-server and Prometheus cannot be had: {error}")
+def cluster(built: Callable[..., Binaries]) -> Iterator[Lab]:
+    built(*CORE, METRICS_SERVER, PROMETHEUS)
     with Lab.temporary("metrics", instant_pods=True, time_factor=4) as lab:
         yield lab
 

@@ -6,15 +6,14 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from kwok.binaries import HELM, Binaries
-from kwok.errors import BinariesError
+from kwok.binaries import CORE, HELM, Binaries
 from kwok.lab import Lab
 from tests.packaging.chart import PARTS, SETTINGS, kustomize, write
 from tests.paths import MANIFESTS, ROOT
@@ -62,11 +61,8 @@ class Chart:
 
 
 @pytest.fixture(scope="module")
-def chart(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Chart:
-    try:
-        binaries.directory(HELM)
-    except BinariesError as error:
-        pytest.skip(f"helm cannot be had: {error}")
+def chart(built: Callable[..., Binaries], tmp_path_factory: pytest.TempPathFactory) -> Chart:
+    binaries = built(*CORE, HELM)
     directory = tmp_path_factory.mktemp("chart") / "surgekit"
     write(directory, binaries)
     return Chart(directory, binaries)

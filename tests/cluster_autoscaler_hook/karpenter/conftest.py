@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from kwok import karpenter, parts
-from kwok.binaries import KARPENTER, Binaries
-from kwok.errors import BinariesError
+from kwok.binaries import CORE, KARPENTER, Binaries
 from kwok.lab import Lab
 from kwok.pods import delete_pods, wait_for_account
 from surgekit.kube.client import ApiError
@@ -28,11 +27,8 @@ def kube() -> FakeApiServer:
 
 
 @pytest.fixture(scope="module")
-def cluster(binaries: Binaries) -> Iterator[Lab]:
-    try:
-        binaries.directory(KARPENTER)
-    except BinariesError as error:
-        pytest.skip(f"Karpenter cannot be had: {error}")
+def cluster(built: Callable[..., Binaries]) -> Iterator[Lab]:
+    built(*CORE, KARPENTER)
     with Lab.temporary("karpenter", instant_pods=True) as lab:
         parts.install(lab)
         karpenter.install(lab)

@@ -6,21 +6,13 @@ import pytest
 
 from experiments.node_model.real_pods import RealPods
 from kwok import real_node
-from kwok.binaries import COREDNS, REAL_NODE, Binaries
-from kwok.errors import BinariesError
+from kwok.binaries import Binaries
 from kwok.lab import Lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.real_node]
 
 
-def test_pods_are_created_resized_and_deleted(binaries: Binaries) -> None:
-    if reason := real_node.why_no_real_node():
-        pytest.skip(f"no real node: {reason}")
-    try:
-        for group in (REAL_NODE, COREDNS):
-            binaries.directory(group)
-    except BinariesError as error:
-        pytest.skip(f"the binaries of real nodes cannot be had: {error}")
+def test_pods_are_created_resized_and_deleted(real_node_binaries: Binaries) -> None:
     with Lab.temporary("node-model", own_network=True) as lab:
         (node,) = real_node.start(lab, 1, ())
         pods = RealPods(lab, node, 2)

@@ -15,8 +15,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from hpa_replacement.observe.monitor import MetricsRequest, Reading, read
 from hpa_replacement.observe.presets import PRESETS
 from kwok import prometheus
-from kwok.binaries import PROMETHEUS
-from kwok.errors import BinariesError, LabError
+from kwok.binaries import PROMETHEUS, Binaries
+from kwok.errors import LabError
 from kwok.lab import Lab
 from surgekit.prometheus.client import Prometheus, QueryBatch
 from surgekit.prometheus.promql import confined
@@ -131,12 +131,9 @@ def serve(exporter: Exporter) -> tuple[int, Any]:
 
 
 @pytest.fixture(scope="module")
-def asked(lab: Lab) -> Iterator[Any]:
+def asked(built: Callable[..., Binaries], lab: Lab) -> Iterator[Any]:
     """Puts questions to a Prometheus that has scraped for longer than a window."""
-    try:
-        lab.binaries.directory(PROMETHEUS)
-    except BinariesError as error:
-        pytest.skip(f"Prometheus cannot be had: {error}")
+    built(PROMETHEUS)
     # A revision's two pods: one has three quarters of its load.
     exporters = [serve(Exporter(0.75, True)), serve(Exporter(0.25, False))]
     ports = [port for port, _ in exporters]

@@ -7,22 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from kwok import real_node
-from kwok.binaries import COREDNS, REAL_NODE, Binaries
-from kwok.errors import BinariesError
+from kwok.binaries import Binaries
 from kwok.lab import Lab
 from kwok.scenario import Scenario
-
-
-@pytest.fixture(scope="session")
-def real_node_binaries(binaries: Binaries) -> Binaries:
-    if reason := real_node.why_no_real_node():
-        pytest.skip(f"no real node: {reason}")
-    try:
-        for group in (REAL_NODE, COREDNS):
-            binaries.directory(group)
-    except BinariesError as error:
-        pytest.skip(f"the binaries of real nodes cannot be had: {error}")
-    return binaries
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,8 @@ from typing import Any
 import pytest
 
 from kwok import metrics_server, real_node
-from kwok.binaries import METRICS_SERVER
+from kwok.binaries import METRICS_SERVER, Binaries
 from kwok.cgroups import trees
-from kwok.errors import BinariesError
 from kwok.lab import Lab
 from kwok.node_model_process import CREATED
 from kwok.traffic.function_process import CONTAINER, FUNCTION, POD_PORT
@@ -175,11 +175,10 @@ def test_a_node_that_is_switched_off_takes_its_pods_along(lab: Lab, namespace: s
     lab.kube.delete("/api/v1/nodes/real-2")
 
 
-def test_the_stock_metrics_pipeline_sees_real_pods(lab: Lab, namespace: str) -> None:
-    try:
-        lab.binaries.directory(METRICS_SERVER)
-    except BinariesError as error:
-        pytest.skip(f"metrics-server cannot be had: {error}")
+def test_the_stock_metrics_pipeline_sees_real_pods(
+    built: Callable[..., Binaries], lab: Lab, namespace: str
+) -> None:
+    built(METRICS_SERVER)
     create(lab, namespace, real_pod("f", env=[{"name": "MEMORY_MIB", "value": "32"}]))
     wait_until_ready(lab, namespace, "f")
     metrics_server.start(lab)
