@@ -18,8 +18,10 @@ PROMETHEUS = "prometheus"
 Targets = Mapping[str, Sequence[str]]  # job -> host:port
 
 
-def start(lab: Lab, targets: Targets, scrape_interval_s: float = 1.0) -> Process:
-    """Scrape /metrics of `targets`; the API is at http://127.0.0.1:<port of the returned process>."""
+def start(lab: Lab, targets: Targets, scrape_interval_s: float = 1.0, address: str = "127.0.0.1") -> Process:
+    """Scrape /metrics of `targets`; the API is at http://127.0.0.1:<port of the returned process>.
+
+    With the address 0.0.0.0 pods on real nodes reach it too."""
     directory = lab.directory / PROMETHEUS
     directory.mkdir(exist_ok=True)
     set_targets(lab, targets)
@@ -38,7 +40,7 @@ def start(lab: Lab, targets: Targets, scrape_interval_s: float = 1.0) -> Process
         lab.binaries.path(PROMETHEUS),
         f"--config.file={file}",
         f"--storage.tsdb.path={directory / 'data'}",
-        f"--web.listen-address=127.0.0.1:{port}",
+        f"--web.listen-address={address}:{port}",
         # How soon changed targets are applied; the default is 5 s.
         "--scrape.discovery-reload-interval=1s",
         "--log.level=warn",
