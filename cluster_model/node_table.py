@@ -10,6 +10,8 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from statistics import median
 
+from cluster_model.contention import MEASURED, Contention
+
 __all__ = ["Node", "NodeFacts", "NodeTable", "SpeedFacts"]
 
 
@@ -48,14 +50,21 @@ class Node:
     measured_at_s: float = 0.0
     # computed on each change:
     tau_create_s: float = 0.0  # tau_n^c: measured, or the median of the other nodes
-    turn_s: float = 0.0  # tau_n * k_n, including the next pod
+    turn_s: float = 0.0  # tau_n * slowdown(k_n), including the next pod
     cpu_free: float = 0.0  # C_n^r / C_n
     memory_free: float = 0.0  # M_n^r / M_n
 
 
 class NodeTable:
-    def __init__(self, default_tau_create_s: float, default_image_pull_s: float, seed: str) -> None:
+    def __init__(
+        self,
+        default_tau_create_s: float,
+        default_image_pull_s: float,
+        seed: str,
+        contention: Contention = MEASURED,
+    ) -> None:
         """`seed`: name of the replica. Each orders equal nodes differently, so that they do not herd."""
+        self._slowdown = contention.creation.slowdown
         self._peer_tau_s = default_tau_create_s
         self._default_pull_s = default_image_pull_s
         self._random = random.Random(seed)
@@ -170,7 +179,7 @@ class NodeTable:
 
     def _refresh(self, node: Node) -> None:
         node.tau_create_s = self._peer_tau_s if node.measured_tau_s is None else node.measured_tau_s
-        node.turn_s = node.tau_create_s * (node.creating + 1)
+        node.turn_s = node.tau_create_s * self._slowdown(node.creating + 1)
         node.cpu_free = _free_share(node.cpu_used, node.cpu_millicores)
         node.memory_free = _free_share(node.memory_used, node.memory_bytes)
         for changed in self._followers:

@@ -19,8 +19,19 @@ from typing import Any
 import yaml
 
 from kwok.errors import ScenarioError
+from kwok.physics import MEASURED, MEASURED_SPEED, PAPER, NodeSpeed, Physics, check
 
-__all__ = ["MEASURED", "MEASURED_SPEED", "Image", "NodeSpeed", "Physics", "Scenario", "Walk", "tagged"]
+__all__ = [
+    "MEASURED",
+    "MEASURED_SPEED",
+    "PAPER",
+    "Image",
+    "NodeSpeed",
+    "Physics",
+    "Scenario",
+    "Walk",
+    "tagged",
+]
 
 
 @dataclass(frozen=True)
@@ -39,61 +50,10 @@ class Walk:
     max_ratio: float = 3.0
 
     def __post_init__(self) -> None:
-        _check("walk.step_s", self.step_s, 0.01, 3600)
-        _check("walk.reversion", self.reversion, 1e-6, 1)
-        _check("walk.volatility", self.volatility, 0, 10)
-        _check("walk.max_ratio", self.max_ratio, 1, 100)
-
-
-@dataclass(frozen=True)
-class NodeSpeed:
-    """Seconds to create one container alone (tau_c), and to resize one in place (tau_u).
-
-    `changes` are (start time, tau_create_s) and replace the walk on this node.
-    """
-
-    tau_create_s: float
-    tau_resize_s: float
-    changes: tuple[tuple[float, float], ...] = ()
-
-    def __post_init__(self) -> None:
-        _check("tau_create_s", self.tau_create_s, 1e-3, 3600)
-        _check("tau_resize_s", self.tau_resize_s, 0, 3600)
-        times = [at_s for at_s, _ in self.changes]
-        if times != sorted(times):
-            raise ScenarioError(f"changes: {times!r} must be in order of time")
-        for at_s, tau_s in self.changes:
-            _check("changes (time)", at_s, 0, 1e9)
-            _check("changes (tau_create_s)", tau_s, 1e-3, 3600)
-
-
-@dataclass(frozen=True)
-class Physics:
-    """How pods on one node slow each other down. The same on all nodes.
-
-    Jobs run at full speed while no more than `side_by_side` of them run; k jobs beyond that get
-    side_by_side / k of it each. A pod with m containers is 1 + extra_container * (m - 1) units of work. The
-    first `latency` of it, as a share, slows nobody down and is not slowed down. `spread` is the standard
-    deviation of the logarithm of a pod's work, because equal pods do not finish together.
-    """
-
-    creations_side_by_side: float = 1.0  # 1: ComboFunc's eq. (6)
-    resizes_side_by_side: float = 1000.0  # resizes do not slow each other down
-    extra_container: float = 1.0
-    creation_latency: float = 0.0
-    resize_latency: float = 0.0
-    spread: float = 0.0
-
-    def __post_init__(self) -> None:
-        _check("physics.creations_side_by_side", self.creations_side_by_side, 1, 1000)
-        _check("physics.resizes_side_by_side", self.resizes_side_by_side, 1, 1000)
-        _check("physics.extra_container", self.extra_container, 0, 10)
-        _check("physics.creation_latency", self.creation_latency, 0, 1)
-        _check("physics.resize_latency", self.resize_latency, 0, 1)
-        _check("physics.spread", self.spread, 0, 1)
-
-    def work(self, containers: int) -> float:
-        return 1.0 + self.extra_container * (max(containers, 1) - 1)
+        check("walk.step_s", self.step_s, 0.01, 3600)
+        check("walk.reversion", self.reversion, 1e-6, 1)
+        check("walk.volatility", self.volatility, 0, 10)
+        check("walk.max_ratio", self.max_ratio, 1, 100)
 
 
 @dataclass(frozen=True)
@@ -104,8 +64,8 @@ class Image:
     size_bytes: int = 50_000_000
 
     def __post_init__(self) -> None:
-        _check("pull_s", self.pull_s, 0, 3600)
-        _check("size_bytes", self.size_bytes, 0, 1e13)
+        check("pull_s", self.pull_s, 0, 3600)
+        check("size_bytes", self.size_bytes, 0, 1e13)
 
 
 @dataclass(frozen=True)
@@ -132,16 +92,16 @@ class Scenario:
         seed: int,
         node_names: Iterable[str],
         *,
-        tau_create_s: float = 0.5,
-        tau_resize_s: float = 0.1,
+        tau_create_s: float = MEASURED_SPEED.tau_create_s,
+        tau_resize_s: float = MEASURED_SPEED.tau_resize_s,
         walk: Walk | None = None,
         images: Mapping[str, Image] | None = None,
-        physics: Physics | None = None,
+        physics: Physics = MEASURED,
     ) -> Scenario:
-        """Nodes with independent random walks around one mean."""
+        """Nodes with independent random walks around one mean, which contend as a real node does."""
         speed = NodeSpeed(tau_create_s, tau_resize_s)
         nodes = dict.fromkeys(node_names, speed)
-        return cls(seed, nodes, speed, walk or Walk(), images or {}, physics=physics or Physics())
+        return cls(seed, nodes, speed, walk or Walk(), images or {}, physics=physics)
 
     @classmethod
     def equal(
@@ -151,12 +111,12 @@ class Scenario:
         tau_create_s: float = 0.5,
         tau_resize_s: float = 0.1,
         images: Mapping[str, Image] | None = None,
-        physics: Physics | None = None,
+        physics: Physics = PAPER,
     ) -> Scenario:
-        """All nodes alike, at all times."""
+        """All nodes alike, at all times, and without chance: exact times for tests."""
         speed = NodeSpeed(tau_create_s, tau_resize_s)
         nodes = dict.fromkeys(node_names, speed)
-        return cls(0, nodes, speed, None, images or {}, physics=physics or Physics())
+        return cls(0, nodes, speed, None, images or {}, physics=physics)
 
     def tau_create_s(self, node: str, at_s: float) -> float:
         """Seconds to create one container alone on `node`, as of time `at_s`."""
@@ -217,14 +177,14 @@ class Scenario:
         if missing := sorted({"seed", "other_nodes"} - set(top)):
             raise ScenarioError(f"scenario: key {missing[0]!r} is missing")
         return cls(
-            seed=int(_check("seed", top["seed"], -(2**63), 2**63)),
+            seed=int(check("seed", top["seed"], -(2**63), 2**63)),
             nodes={n: _speed_of(f"nodes.{n}", s) for n, s in _mapping("nodes", top.get("nodes")).items()},
             other_nodes=_speed_of("other_nodes", top["other_nodes"]),
             walk=None if top.get("walk") is None else Walk(**_known("walk", top["walk"], _keys(Walk))),
             images={n: _image_of(f"images.{n}", i) for n, i in _mapping("images", top.get("images")).items()},
             other_images=_image_of("other_images", top.get("other_images", {})),
             physics=Physics(**_known("physics", top.get("physics"), _keys(Physics))),
-            epoch_s=_check("epoch_s", top.get("epoch_s", 0.0), 0, 1e11),
+            epoch_s=check("epoch_s", top.get("epoch_s", 0.0), 0, 1e11),
         )
 
 
@@ -291,14 +251,6 @@ def tagged(image: str) -> str:
     return image if ":" in image.rsplit("/", 1)[-1] or "@" in image else f"{image}:latest"
 
 
-def _check(key: str, value: Any, low: float, high: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ScenarioError(f"{key}: {value!r} is not a finite number")
-    if not low <= value <= high:
-        raise ScenarioError(f"{key}: {value!r} is outside {low:g}..{high:g}")
-    return value
-
-
 def _keys(cls: type[Any]) -> set[str]:
     return set(cls.__dataclass_fields__)
 
@@ -327,16 +279,3 @@ def _speed_of(key: str, value: Any) -> NodeSpeed:
 
 def _image_of(key: str, value: Any) -> Image:
     return Image(**_known(key, value, _keys(Image)))
-
-
-# A real node, as `surgekit bench node-model --quick` found it on 2026-11-18 on 2 cores with a load average of
-# 14 to 36: provisional. Nothing uses it before it comes from a full run on an idle machine.
-MEASURED_SPEED = NodeSpeed(tau_create_s=0.49, tau_resize_s=0.18)
-MEASURED = Physics(
-    creations_side_by_side=1.0,
-    resizes_side_by_side=2.58,
-    extra_container=0.47,
-    creation_latency=0.51,
-    resize_latency=0.13,
-    spread=0.157,
-)

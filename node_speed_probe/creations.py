@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from cluster_model.contention import Contention
 from node_speed_probe.model import (
     CreationAborted,
     CreationMeasured,
@@ -40,7 +41,9 @@ _HUNG_FACTOR = 20.0
 class CreationTracker:
     """The creations of all nodes."""
 
-    def __init__(self) -> None:
+    def __init__(self, contention: Contention, tau_s: Callable[[str], float]) -> None:
+        """`tau_s`: the present estimate of a node's tau_c."""
+        self._contention, self._tau_s = contention, tau_s
         self._nodes: dict[str, SharedNode] = {}
         self._node_of: dict[str, str] = {}  # uid of a pod in creation -> node
         self._done: set[str] = set()  # pods that are already created
@@ -71,14 +74,14 @@ class CreationTracker:
                 self._pull(fact.pod_uid, fact.image, False, now_s)
         return []
 
-    def tick(self, tau_s: Callable[[str], float], hung_after_s: float, now_s: float) -> list[Outcome]:
+    def tick(self, hung_after_s: float, now_s: float) -> list[Outcome]:
         """Set creations aside that are far beyond their node's estimate, and give up those that hang."""
         ended: list[Outcome] = []
         for name in set(self._node_of.values()):
-            node, expected_s = self._nodes[name], tau_s(name)
+            node, expected_s = self._nodes[name], self._tau_s(name)
             node.advance(now_s)
             for uid, creation in list(node.creations.items()):
-                progress_s = creation.progress_s()
+                progress_s = creation.progress_s(now_s)
                 factor = _STALLED_OVERTAKEN_FACTOR if node.overtook(creation) else _STALLED_FACTOR
                 stalled = progress_s > factor * expected_s
                 if stalled != creation.stalled:
@@ -92,7 +95,7 @@ class CreationTracker:
     def creating(self, node: str) -> int:
         """k_n: creations that share the node's speed now."""
         known = self._nodes.get(node)
-        return known.sharing.members if known else 0
+        return known.creating if known else 0
 
     def in_progress(self, node: str) -> int:
         """All creations on the node, paused and stalled ones included."""
@@ -113,12 +116,13 @@ class CreationTracker:
         known.advance(now_s)
         for creation in known.creations.values():
             if not creation.unsampled and not creation.unexplained:
-                yield Unfinished(creation.began_s, creation.progress_s(), known.overtook(creation))
+                progress_s = creation.progress_s(now_s)
+                yield Unfinished(creation.began_s, progress_s, known.overtook(creation))
 
     def _node(self, name: str, now_s: float) -> SharedNode:
         node = self._nodes.get(name)
         if node is None:
-            node = self._nodes[name] = SharedNode(now_s)
+            node = self._nodes[name] = SharedNode(self._contention.creation, now_s)
         return node
 
     def _pod(self, pod: PodSeen, now_s: float, unsampled: str) -> list[Outcome]:
@@ -132,7 +136,11 @@ class CreationTracker:
         node = self._node(pod.node, now_s)
         node.advance(now_s)
         missing = set(pod.images) - node.images_listed - node.images_used
-        creation = Creation(pod.node, max(pod.containers, 1), now_s, unsampled, missing)
+        work = self._contention.work(pod.containers)
+        latency_s = self._contention.creation.latency * work * self._tau_s(pod.node)
+        creation = Creation(
+            pod.node, max(pod.containers, 1), work, now_s, latency_s, unsampled=unsampled, unexplained=missing
+        )
         creation.running_init = pod.stage is Stage.RUNNING_INIT
         node.creations[pod.uid] = creation
         node.place(creation)
@@ -163,7 +171,7 @@ class CreationTracker:
         node = self._nodes[self._node_of.pop(uid)]
         node.advance(now_s)
         creation = node.remove(uid)
-        tau_s = creation.progress_s()
+        tau_s = creation.progress_s(now_s)
         reason = creation.unsampled
         if creation.unexplained or creation.pulling:
             # It waited for an image, and the start or end of the pull is unknown.

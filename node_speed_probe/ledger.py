@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from cluster_model.contention import CONTENTION
 from node_speed_probe.creations import CreationTracker
 from node_speed_probe.estimator import SAMPLES_KEPT, Prior, Tau, estimate_tau, prior_of_peers, recent_mean_s
 from node_speed_probe.model import (
@@ -76,8 +77,9 @@ class Snapshot:
 class Ledger:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._creations = CreationTracker()
-        self._resizes = ResizeTracker()
+        contention = CONTENTION[settings.contention]
+        self._creations = CreationTracker(contention, self._tau_s)
+        self._resizes = ResizeTracker(contention.resize)
         self._nodes: dict[str, _Record] = {}
         self._bound: dict[str, _Bound] = {}  # by pod's uid
         self._prior = prior_of_peers((), settings)
@@ -123,7 +125,7 @@ class Ledger:
 
     def snapshot(self, now_s: float) -> Snapshot:
         """Look for stalled creations, then return the current estimates."""
-        for outcome in self._creations.tick(self._tau_s, self._settings.hung_after_s, now_s):
+        for outcome in self._creations.tick(self._settings.hung_after_s, now_s):
             self._count(outcome)
         return Snapshot(now_s, self.estimates(now_s), self._samples_total, dict(self._aborted_total))
 

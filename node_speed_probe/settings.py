@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from cluster_model.contention import ContentionForm
 from surgekit.process.modes import Mode
 from surgekit.process.settings import LeaderSettings, SettingsError, setting
 
@@ -18,6 +19,10 @@ class Settings(LeaderSettings):
     mode: Mode = setting(
         Mode.ENFORCE,
         "off (nothing is watched), shadow (measures, exports metrics) or enforce (publishes too)",
+    )
+    contention: ContentionForm = setting(
+        ContentionForm.MEASURED,
+        "measured or paper: how much creations on one node slow each other down; the same as the extender's",
     )
     half_life_s: float = setting(
         120.0, "seconds after which a sample, and a node's difference from its peers, counts half",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from cluster_model.contention import CONTENTION
 from cluster_model.cost import PodPrices
 from cluster_model.model import GIB
 from cluster_model.node_table import Node, NodeTable
@@ -45,7 +46,7 @@ def decide(
     prices = PodPrices(
         pod.cpu_millicores / 1000.0,
         pod.memory_bytes / GIB,
-        pod.containers,
+        CONTENTION[settings.contention].work(pod.containers),
         pod.concurrency,
         settings.price_weight if overrides.price_weight is None else overrides.price_weight,
         settings.price_swing if overrides.price_swing is None else overrides.price_swing,
@@ -61,9 +62,12 @@ def decide(
         reason = "none of the nodes offered is known"
         return Decision(Placement(pod, mode, unix_s, prices, offered), (reason,), inputs_age_s, valid=False)
     ranked = tuple(
-        Terms(n.name, n.tau_create_s, n.creating + 1, pull_s(n, pod.images, nodes), n.cpu_free, n.memory_free)
+        Terms(
+            n.name, n.tau_create_s, n.creating + 1, n.turn_s,
+            pull_s(n, pod.images, nodes), n.cpu_free, n.memory_free,
+        )
         for n in best
-    )
+    )  # fmt: skip
     return Decision(Placement(pod, mode, unix_s, prices, offered, ranked), _RANKED, inputs_age_s)
 
 

@@ -18,6 +18,7 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from cluster_model.cluster_state import ClusterState
+from cluster_model.contention import CONTENTION
 from cluster_model.model import PodToPlace
 from cluster_model.node_table import NodeTable
 from cluster_model.price_list import PriceLists
@@ -76,7 +77,12 @@ class Extender:
     def __init__(self, settings: Settings, kube: Kube) -> None:
         self.settings = settings
         self._lock = threading.Lock()
-        nodes = NodeTable(settings.default_tau_create_s, settings.default_image_pull_s, seed=platform.node())
+        nodes = NodeTable(
+            settings.default_tau_create_s,
+            settings.default_image_pull_s,
+            seed=platform.node(),
+            contention=CONTENTION[settings.contention],
+        )
         self.state = ClusterState(nodes, settings.assumed_pod_ttl_s, settings.creation_limit_s)
         self._price_lists = PriceLists(nodes)
         self.events = EventRecorder(kube, "extender")

@@ -39,6 +39,7 @@ class Terms(NamedTuple):
     node: str
     tau_create_s: float
     creating: int  # k_n, with the pod being scored
+    turn_s: float  # tau_create_s slowed down by k_n
     image_pull_s: float
     cpu_free: float
     memory_free: float
@@ -78,12 +79,11 @@ class Placement(NamedTuple):
 
 
 def _candidate(terms: Terms, score: int, prices: PodPrices) -> Candidate:
-    turn_s = terms.tau_create_s * terms.creating
     return Candidate(
         node=terms.node,
         score=score,
-        cost=prices.cost(turn_s, terms.image_pull_s, terms.cpu_free, terms.memory_free),
-        scaling_s=prices.scaling_s(turn_s, terms.image_pull_s),
+        cost=prices.cost(terms.turn_s, terms.image_pull_s, terms.cpu_free, terms.memory_free),
+        scaling_s=prices.scaling_s(terms.turn_s, terms.image_pull_s),
         resource_price=prices.resource_price(terms.cpu_free, terms.memory_free),
         tau_create_s=terms.tau_create_s,
         creating=terms.creating,

@@ -36,6 +36,7 @@ from pathlib import Path
 
 from experiments.client_trace import Invocations, read
 from kwok.errors import TrafficError
+from kwok.physics import MEASURED_SPEED
 from kwok.scenario import Scenario
 
 __all__ = ["FUNCTIONS", "Function", "Newcomer", "Resident", "Size", "Targets", "Workload"]
@@ -130,7 +131,7 @@ class Workload:
     node_memory_bytes: int = 16 << 30
     node_pods: int = 110
     tau_create_s: float = 1.0
-    tau_resize_s: float = 0.1
+    tau_resize_s: float = MEASURED_SPEED.tau_resize_s / MEASURED_SPEED.tau_create_s
     minutes: int = 60  # of the trace
     minute_s: float = 20.0  # that one is played in
     peak_cores: float = 20.16  # of each function: 0.9 * 0.7 * 16 * 8 / 4

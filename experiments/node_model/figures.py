@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from experiments.node_model.model import (
+    Emulation,
     Rounds,
     Samples,
     first_over_last,
@@ -18,9 +19,12 @@ from experiments.node_model.model import (
     fit_without_latency,
     median_s,
 )
-from experiments.node_model.plan import CREATE, DELETE, RESIZE
+from experiments.node_model.plan import CREATE, CREATIONS, DELETE, RESIZE, RESIZES, Cell
+from experiments.node_model.scale_out import predict
 
-__all__ = ["report"]
+__all__ = ["PROBE", "probe_figures", "report", "scale_out_figures"]
+
+PROBE = "probe"  # what it had published after a cell
 
 
 def report(fitted: Samples, held_out: Samples) -> dict[str, Any]:
@@ -55,6 +59,59 @@ def report(fitted: Samples, held_out: Samples) -> dict[str, Any]:
                 "paper_error": _off(paper_played[cell], rounds),
             }
     return _rounded(figures) | {"cells": {name: _rounded(cell) for name, cell in cells.items()}}
+
+
+def scale_out_figures(emulation: Emulation, emulated: Rounds, seen: Rounds) -> dict[str, float]:
+    """The same scale-out predicted, emulated live, and seen on the real node: until all pods were Ready, and
+    until half of them were."""
+    predicted = [predict(emulation.scenario(seed)) for seed in range(len(seen))]
+    figures: dict[str, float] = {}
+    for name, rounds in (("predicted", predicted), ("emulated", emulated), ("seen", seen)):
+        figures[f"{name}_s"] = median_s(rounds)
+        figures[f"{name}_half_s"] = statistics.median(statistics.median(times) for times in rounds)
+    for name in ("predicted", "emulated"):
+        figures[f"{name}_error"] = abs(figures[f"{name}_s"] / figures["seen_s"] - 1)
+        figures[f"{name}_half_error"] = abs(figures[f"{name}_half_s"] / figures["seen_half_s"] - 1)
+    low, high = np.quantile([times[-1] for times in seen], (0.25, 0.75))
+    return _rounded(figures | {"seen_lower_quartile_s": float(low), "seen_upper_quartile_s": float(high)})
+
+
+def probe_figures(rounds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The probe's estimates after the cells of each kind, against one pod alone in the same rounds.
+
+    The truth is when a watch showed the container running; `started` is when containerd started it.
+    """
+
+    def times_of(cell: Cell, clock: str) -> list[float]:
+        return [times[clock][-1] for cells in rounds for times in cells[cell.name]]
+
+    def read(cell: Cell, what: str) -> float:
+        found = [times[PROBE][what] for cells in rounds for times in cells[cell.name]]
+        return float(statistics.median(seconds for seconds in found if seconds is not None))
+
+    alone_s = statistics.median(times_of(Cell(CREATE, 1), "seen_s"))
+    started_s = statistics.median(times_of(Cell(CREATE, 1), "started_s"))
+    resize_s = statistics.median(times_of(Cell(RESIZE, 1), "seen_s"))
+    create = {cell: read(cell, "create_s") for cell in CREATIONS}
+    resize = {cell: read(cell, "resize_s") for cell in RESIZES}
+    single = [seconds for cell, seconds in create.items() if cell.containers == 1]
+    several = [seconds for cell, seconds in create.items() if cell.containers > 1]
+    return _rounded(
+        {
+            "true_create_s": alone_s,
+            "true_create_started_s": started_s,
+            "true_resize_s": resize_s,
+            "create_single_error_mean": _mean_off(single, alone_s),
+            "create_several_error_mean": _mean_off(several, alone_s),
+            "create_single_started_error_mean": _mean_off(single, started_s),
+            "create_several_started_error_mean": _mean_off(several, started_s),
+            "resize_error_mean": _mean_off(list(resize.values()), resize_s),
+        }
+    ) | {"cells": _rounded({cell.name: seconds for cell, seconds in (create | resize).items()})}
+
+
+def _mean_off(estimates_s: Sequence[float], truth_s: float) -> float:
+    return statistics.mean(abs(seconds / truth_s - 1) for seconds in estimates_s)
 
 
 def _errors(prefix: str, claimed: Samples, held_out: Samples) -> dict[str, float]:

@@ -13,7 +13,8 @@ from scipy.optimize import least_squares, minimize_scalar
 
 from experiments.node_model.plan import CREATE, DELETE, RESIZE, Cell
 from kwok.node_model import Created, NodeModel, Resized
-from kwok.scenario import Physics, Scenario
+from kwok.physics import Physics
+from kwok.scenario import Scenario
 
 __all__ = [
     "Emulation",
@@ -45,11 +46,15 @@ class Emulation:
         """Rounds with other luck; one where luck plays no part."""
         return [self._round(cell, seed) for seed in (_SEEDS if self.physics.spread else _SEEDS[:1])]
 
-    def _round(self, cell: Cell, seed: int) -> list[float]:
+    def scenario(self, seed: int = 0) -> Scenario:
+        """Nodes that are all like this one."""
         scenario = Scenario.equal(
             tau_create_s=self.tau_create_s, tau_resize_s=self.tau_resize_s, physics=self.physics
         )
-        model = NodeModel(replace(scenario, seed=seed))
+        return replace(scenario, seed=seed)
+
+    def _round(self, cell: Cell, seed: int) -> list[float]:
+        model = NodeModel(self.scenario(seed))
         for number in range(cell.pods):
             if cell.what == CREATE:
                 model.bind(f"p{number}", "n", cell.containers, [], 0.0)

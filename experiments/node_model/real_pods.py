@@ -81,6 +81,11 @@ class RealPods:
         _, seen_s = self._at_once(request, {name: _has_size(size) for name, size in wanted.items()})
         return {"seen_s": seen_s}
 
+    def probed(self) -> dict[str, float | None]:
+        """What the probe has published about the node."""
+        status = self._kube.get(f"/apis/surgekit.dev/v1alpha1/nodespeeds/{self._node}").get("status") or {}
+        return {"create_s": status.get("tauCreateSeconds"), "resize_s": status.get("tauResizeSeconds")}
+
     def replace(self, objects: list[Json], arrival_s: float) -> None:
         there = {pod["metadata"]["name"] for pod in objects}
         for name in [name for name in self._pods if name not in there]:

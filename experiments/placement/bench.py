@@ -27,6 +27,7 @@ from experiments.placement.workload import (
 )
 from kwok import parts
 from kwok.lab import Lab
+from kwok.physics import MEASURED
 from kwok.pods import delete_pods, wait_for_account
 from kwok.scenario import Scenario
 from surgekit.kube.pods import Creation, creation, requests
@@ -125,7 +126,7 @@ def play(lab: Lab, nodes: list[str], trial: Trial, weight: int | None, *, keep: 
     # Last, so that both arms see the same speeds when the scale-out begins.
     tau_s = workload.tau_create_s
     lab.start_node_model(
-        Scenario.equal(nodes, tau_create_s=tau_s)
+        Scenario.equal(nodes, tau_create_s=tau_s, physics=MEASURED)
         if trial.equal_nodes
         else Scenario.draw(seed, nodes, tau_create_s=tau_s)
     )

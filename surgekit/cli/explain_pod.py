@@ -145,7 +145,8 @@ def _reason(candidate: dict[str, Any]) -> str:
     count = candidate["creating"]
     alone = f"it would be created there alone, in {candidate['tau_create_s']:.2g} s"
     with_others = (
-        f"{count} pods with this one would be created there at once, {candidate['tau_create_s']:.2g} s each"
+        f"{count} pods with this one would be created there at once; "
+        f"alone it would take {candidate['tau_create_s']:.2g} s"
     )
     pull = candidate["image_pull_s"]
     image = f"its image takes {pull:.2g} s to pull" if pull else "no image to wait for"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from cluster_model.cluster_state import ClusterState, PodFacts
+from cluster_model.contention import MEASURED, PAPER, Contention
 from cluster_model.cost import PodPrices
 from cluster_model.node_table import Node, NodeFacts, SpeedFacts
 from cluster_model.price_list import cheapest, pull_s
@@ -122,19 +123,20 @@ def test_image_locality_prices_the_pull_where_the_image_is_missing() -> None:
     assert pulls_s() == [2.0, 0.0, 0.0]
 
 
-def greedy(taus: list[float], pods: int) -> Counter[str]:
+def greedy(taus: list[float], pods: int, contention: Contention) -> Counter[str]:
     """Placing one by one, each seeing the ones before it: what assuming must reproduce."""
+    slowdown = contention.creation.slowdown
     placed: Counter[str] = Counter()
     for _ in range(pods):
-        best = min(range(len(taus)), key=lambda n: taus[n] * (placed[f"node-{n:03d}"] + 1))
+        best = min(range(len(taus)), key=lambda n: taus[n] * slowdown(placed[f"node-{n:03d}"] + 1))
         placed[f"node-{best:03d}"] += 1
     return placed
 
 
-def burst(replicas: int, taus: list[float], pods: int) -> Counter[str]:
+def burst(replicas: int, taus: list[float], pods: int, contention: Contention = PAPER) -> Counter[str]:
     """`pods` decided before any binding is seen, the calls going to the replicas in turn."""
     prices = PodPrices(0.001, 0.001, 1, 1.0, 0.0, 0.5)
-    clusters = [state(len(taus), seed=str(r)) for r in range(replicas)]
+    clusters = [state(len(taus), seed=str(r), contention=contention) for r in range(replicas)]
     for cluster in clusters:
         for n, tau in enumerate(taus):
             cluster.nodes.put_speed(SpeedFacts(f"node-{n:03d}", tau, {}), 0.0)
@@ -147,15 +149,17 @@ def burst(replicas: int, taus: list[float], pods: int) -> Counter[str]:
     return placed
 
 
-def makespan(placed: Counter[str], taus: list[float]) -> float:
-    return max(taus[int(name[-3:])] * count for name, count in placed.items())
+def makespan(placed: Counter[str], taus: list[float], contention: Contention) -> float:
+    slowdown = contention.creation.slowdown
+    return max(taus[int(name[-3:])] * slowdown(count) for name, count in placed.items())
 
 
+@pytest.mark.parametrize("contention", [PAPER, MEASURED])
 @settings(max_examples=50)
 @given(st.lists(st.floats(0.5, 1.5), min_size=4, max_size=24))
-def test_fifty_pods_at_once_spread_as_if_placed_one_by_one(taus: list[float]) -> None:
-    one_by_one, at_once = greedy(taus, 50), burst(1, taus, 50)
-    assert makespan(at_once, taus) == pytest.approx(makespan(one_by_one, taus))
+def test_fifty_pods_at_once_spread_as_if_placed_one_by_one(contention: Contention, taus: list[float]) -> None:
+    one_by_one, at_once = greedy(taus, 50, contention), burst(1, taus, 50, contention)
+    assert makespan(at_once, taus, contention) == pytest.approx(makespan(one_by_one, taus, contention))
 
 
 @settings(max_examples=50)

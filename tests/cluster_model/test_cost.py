@@ -24,7 +24,7 @@ def test_price_is_eq_7(free: float, swing: float, beta: float) -> None:
 
 def test_cost_is_eq_11_term_by_term() -> None:
     prices = PodPrices(
-        cpu_cores=2.0, memory_gib=4.0, containers=1, concurrency=4.0, price_weight=3.0, price_swing=0.5
+        cpu_cores=2.0, memory_gib=4.0, work=1.0, concurrency=4.0, price_weight=3.0, price_swing=0.5
     )
     # tau = 0.8 s, two being created and this one: S = 0.8 * 3 + 1.5; B = 1.25 * 2 + 0.75 * 4
     cost = prices.cost(turn_s=0.8 * 3, image_pull_s=1.5, cpu_free=0.75, memory_free=0.25)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from cluster_model.contention import PAPER
 from cluster_model.cost import PodPrices
 from cluster_model.node_table import NodeFacts, NodeTable, SpeedFacts
 from cluster_model.price_list import PriceLists, cheapest
@@ -82,7 +83,7 @@ TestKeptInOrder = KeptInOrder.TestCase
 
 def test_a_pull_that_was_measured_elsewhere_changes_the_order() -> None:
     """On the node that was measured the image is, so only other nodes cost less now."""
-    nodes = NodeTable(1.0, 2.0, "a")
+    nodes = NodeTable(1.0, 2.0, "a", PAPER)
     for name, images in (("has-it", {"web:1"}), ("lacks-it", set[str]()), ("elsewhere", {"web:1"})):
         nodes.put_node(NodeFacts(name, 8000, 16 * GIB, frozenset(images)))
     nodes.hold("has-it", 0.0, 0.0, creating=1)  # 2 s, against 1 s and a pull

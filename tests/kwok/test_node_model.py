@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from kwok.node_model import (
     Created,
     NodeModel,
-    ProcessorSharing,
     Pulled,
     PullStarted,
     Resized,
@@ -23,7 +22,9 @@ from kwok.node_model import (
 )
 from kwok.node_model_resize_status import too_small
 from kwok.node_model_room import Amount
-from kwok.scenario import Image, NodeSpeed, Physics, Scenario
+from kwok.physics import NodeSpeed, Physics
+from kwok.processor_sharing import ProcessorSharing
+from kwok.scenario import Image, Scenario
 
 TAU = 0.5
 

@@ -19,8 +19,9 @@ from kwok.lab import NODE_MODEL, Lab
 from kwok.node_model import Created, NodeModel
 from kwok.node_model_process import CREATED, FATE
 from kwok.node_model_resize_status import MEMORY_IN_USE
+from kwok.physics import NodeSpeed
 from kwok.pods import create_pods, delete_pods
-from kwok.scenario import Image, NodeSpeed, Scenario
+from kwok.scenario import Image, Scenario
 from surgekit.kube.client import ApiError
 
 pytestmark = pytest.mark.lab

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kwok.errors import ScenarioError
-from kwok.scenario import MEASURED, Image, NodeSpeed, Scenario, Walk, tagged
+from kwok.physics import MEASURED, NodeSpeed
+from kwok.scenario import Image, Scenario, Walk, tagged
 
 NODES = [f"node-{i}" for i in range(16)]
 

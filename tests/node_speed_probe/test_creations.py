@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster_model.contention import MEASURED, PAPER, Contention
 from node_speed_probe.creations import CreationTracker
 from node_speed_probe.model import (
     CreationAborted,
@@ -32,7 +33,7 @@ def arrivals(**kwargs: Any) -> st.SearchStrategy[list[Arrival]]:
 
 
 def samples(told: list[tuple[float, Any]]) -> list[Sample]:
-    tracker = CreationTracker()
+    tracker = CreationTracker(PAPER, lambda _: 1.0)
     outcomes = [o for at_s, fact in told for o in tracker.observe(fact, at_s)]
     return [o.sample for o in outcomes if isinstance(o, CreationMeasured)]
 
@@ -105,15 +106,15 @@ TABLE: dict[str, tuple[list[tuple[float, Any]], list[Any]]] = {
 
 @pytest.mark.parametrize(("told", "expected"), TABLE.values(), ids=TABLE.keys())
 def test_tracker(told: list[tuple[float, Any]], expected: list[Any]) -> None:
-    tracker = CreationTracker()
+    tracker = CreationTracker(PAPER, lambda _: 1.0)
     outcomes = [o for at_s, fact in told for o in tracker.observe(fact, at_s)]
     assert [o.sample.tau_s if isinstance(o, CreationMeasured) else o.reason for o in outcomes] == expected
 
 
 def test_a_hung_creation_soon_stops_making_the_others_look_fast() -> None:
-    tracker = CreationTracker()
+    tracker = CreationTracker(PAPER, lambda _: 1.0)
     tracker.observe(pod("hangs"), 0.0)
-    tracker.tick(lambda _: 1.0, 120.0, 6.0)
+    tracker.tick(120.0, 6.0)
     assert tracker.creating("n") == 0
     tracker.observe(pod("b"), 6.0)
     assert tracker.creating("n") == 1
@@ -122,16 +123,16 @@ def test_a_hung_creation_soon_stops_making_the_others_look_fast() -> None:
     assert done.sample.tau_s == pytest.approx(1.0)
     [unfinished] = tracker.unfinished("n", 8.0)
     assert unfinished.overtaken
-    assert tracker.tick(lambda _: 1.0, 120.0, 130.0) == [CreationAborted("n", "Hung")]
+    assert tracker.tick(120.0, 130.0) == [CreationAborted("n", "Hung")]
     assert tracker.observe(pod("hangs", STARTED), 131.0) == []
 
 
 def test_a_node_that_stalled_as_a_whole_is_measured_right_when_it_goes_on() -> None:
-    tracker = CreationTracker()
+    tracker = CreationTracker(PAPER, lambda _: 1.0)
     for uid in "abcd":
         tracker.observe(pod(uid), 0.0)
     for now_s in range(1, 40):
-        tracker.tick(lambda _: 1.0, 120.0, float(now_s))
+        tracker.tick(120.0, float(now_s))
     outcomes = [o for uid in "abcd" for o in tracker.observe(pod(uid, STARTED), 40.0)]
     assert [o.sample.tau_s for o in outcomes if isinstance(o, CreationMeasured)] == pytest.approx([10.0] * 4)
 
@@ -156,15 +157,16 @@ FACTS = st.one_of(
 )
 
 
+@pytest.mark.parametrize("contention", [PAPER, MEASURED])
 @given(st.lists(st.tuples(FACTS, st.floats(-1.0, 30.0)), max_size=60))
-def test_no_order_of_facts_breaks_it(told: list[tuple[Any, float]]) -> None:
-    tracker = CreationTracker()
+def test_no_order_of_facts_breaks_it(contention: Contention, told: list[tuple[Any, float]]) -> None:
+    tracker = CreationTracker(contention, lambda _: 1.0)
     now_s, virtual_s = 0.0, 0.0
     for fact, later_s in told:
         now_s += later_s
         if isinstance(fact, NodeGone | NodesListed):
             virtual_s = 0.0  # the node's clock may start anew
-        outcomes = tracker.observe(fact, now_s) if fact else tracker.tick(lambda _: 1.0, 10.0, now_s)
+        outcomes = tracker.observe(fact, now_s) if fact else tracker.tick(10.0, now_s)
         assert all(o.sample.tau_s > 0 for o in outcomes if isinstance(o, CreationMeasured))
         for node in ("n", "m"):
             assert 0 <= tracker.creating(node) <= tracker.in_progress(node) <= 5

@@ -17,8 +17,9 @@ import yaml
 from kwok import parts
 from kwok.errors import LabError
 from kwok.lab import Lab
+from kwok.physics import NodeSpeed
 from kwok.pods import pod
-from kwok.scenario import Image, NodeSpeed, Scenario
+from kwok.scenario import Image, Scenario
 from node_speed_probe.controller import LEASE_NAME
 from node_speed_probe.publication import PATH
 from surgekit.kube.client import ApiError, Kube

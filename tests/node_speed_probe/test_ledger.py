@@ -9,6 +9,7 @@ from typing import Literal
 
 import pytest
 
+from cluster_model.contention import ContentionForm
 from node_speed_probe.ledger import Ledger
 from node_speed_probe.model import (
     Fact,
@@ -28,7 +29,7 @@ from node_speed_probe.model import (
 from node_speed_probe.settings import Settings
 from tests.node_speed_probe.node_simulator import Arrival, simulate
 
-SETTINGS = Settings()
+SETTINGS = Settings(contention=ContentionForm.PAPER)  # as the simulator shares
 
 
 class Follower:

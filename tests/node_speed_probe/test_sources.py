@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster_model.contention import PAPER
 from node_speed_probe.model import PodSeen, PullEnded, PullStarted, Sample, Stage
 from node_speed_probe.pulls import duration_s, pull_event
 from node_speed_probe.resizes import ResizeTracker
@@ -147,13 +148,13 @@ def resized(wanted: str, actual: str | None, pending: bool = False) -> PodSeen:
     ],
 )
 def test_resizes(told: list[tuple[float, str, str | None]], expected: list[Sample]) -> None:
-    tracker = ResizeTracker()
+    tracker = ResizeTracker(PAPER.resize)
     found = [tracker.observe(resized(wanted, actual), at_s) for at_s, wanted, actual in told]
     assert [f for f in found if f] == [("n", sample) for sample in expected]
 
 
 def test_waiting_for_room_is_not_resizing() -> None:
-    tracker = ResizeTracker()
+    tracker = ResizeTracker(PAPER.resize)
     tracker.observe(resized("1", "1"), 0.0)
     tracker.observe(resized("9", "1"), 1.0)
     tracker.observe(resized("9", "1", pending=True), 2.0)

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from cluster_model.cluster_state import ClusterState, PodFacts
+from cluster_model.contention import MEASURED, Contention
 from cluster_model.model import PodToPlace
 from cluster_model.node_table import NodeFacts, NodeTable
 from scheduler_extender.extender import Extender
@@ -21,9 +22,13 @@ def nodes(count: int, cpu: float = 8000, memory: float = 16 * GIB) -> list[NodeF
 
 
 def state(
-    count: int = 4, assumed_pod_ttl_s: float = 15.0, creation_limit_s: float = 120.0, seed: str = "a"
+    count: int = 4,
+    assumed_pod_ttl_s: float = 15.0,
+    creation_limit_s: float = 120.0,
+    seed: str = "a",
+    contention: Contention = MEASURED,
 ) -> ClusterState:
-    table = NodeTable(default_tau_create_s=1.0, default_image_pull_s=2.0, seed=seed)
+    table = NodeTable(default_tau_create_s=1.0, default_image_pull_s=2.0, seed=seed, contention=contention)
     for node in nodes(count):
         table.put_node(node)
     return ClusterState(table, assumed_pod_ttl_s, creation_limit_s)

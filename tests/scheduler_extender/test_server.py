@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cluster_model.contention import MEASURED
 from experiments.extender import LATENCY
 from experiments.histogram import read_buckets
 from scheduler_extender import fast_lane
@@ -180,7 +181,8 @@ def test_explain_shows_the_terms_of_the_cost(serve: Any) -> None:
     worst = said["candidates"][-1]
     assert (worst["node"], worst["creating"], worst["score"]) == ("node-000", 2, 7)
     for c in said["candidates"]:
-        assert c["scaling_s"] == pytest.approx(c["tau_create_s"] * c["creating"] + c["image_pull_s"])
+        turn_s = c["tau_create_s"] * MEASURED.creation.slowdown(c["creating"])
+        assert c["scaling_s"] == pytest.approx(turn_s + c["image_pull_s"])
         assert c["resource_price"] == pytest.approx(c["cpu_price"] * 0.25 + c["memory_price"] * 0.5)
         assert c["cost"] == pytest.approx(c["scaling_s"] + 2.0 * c["resource_price"])
     assert served.ask("GET", "/explain?pod=shop/unknown")[0] == 404

@@ -11,7 +11,8 @@ from experiments.node_model.bench import samples, summary
 from experiments.node_model.figures import report
 from experiments.node_model.model import Emulation, fit, fit_paper, median_s
 from experiments.node_model.plan import CREATE, CREATIONS, RESIZE, RESIZES, Cell, Plan, cells_of
-from kwok.scenario import Physics
+from experiments.node_model.scale_out import WAVES, predict
+from kwok.physics import Physics
 
 TRUTH = Emulation(0.4, 0.15, Physics(1.5, 1.3, 0.35, 0.2, 0.4))
 
@@ -98,6 +99,15 @@ def test_each_round_plays_every_cell_in_an_order_of_its_own() -> None:
     assert all(set(order) == {*CREATIONS, *RESIZES} for order in orders)
 
 
+def test_a_scale_out_comes_in_waves() -> None:
+    alone_s = predict(Emulation(0.001, 1.0, Physics()).scenario())
+    assert [round(at_s) for at_s in alone_s] == [0] * 4 + [1] * 5 + [2] * 3
+    ready_s = predict(TRUTH.scenario())
+    assert len(ready_s) == WAVES[-1][1]
+    assert ready_s == sorted(ready_s)
+    assert ready_s[-1] > WAVES[-1][0] + TRUTH.tau_create_s
+
+
 def test_a_summary_keeps_fitted_and_held_out_rounds_apart() -> None:
     def a_round(tau_s: float) -> dict[str, object]:
         truth = Emulation(tau_s, tau_s, TRUTH.physics)
@@ -105,13 +115,23 @@ def test_a_summary_keeps_fitted_and_held_out_rounds_apart() -> None:
         for cell in (*CREATIONS, *RESIZES):
             done_s = [emulated_s(cell, truth)] * cell.pods
             created = {"started_s": [s - 0.03 for s in done_s], "gone_s": [1.0] * cell.pods}
-            cells[cell.name] = [{"seen_s": done_s} | (created if cell.what == CREATE else {})]
-        return cells
+            read: dict[str, object] = {"probe": {"create_s": 1.8, "resize_s": 1.2}}
+            cells[cell.name] = [{"seen_s": done_s} | read | (created if cell.what == CREATE else {})]
+        return cells | {"scale-out": predict(truth.scenario())}
 
-    figures = summary({"fitted 0": a_round(1.0), "held out 0": a_round(2.0)})
+    emulated = {"scale-out": [predict(Emulation(1.1, 1.0, TRUTH.physics).scenario())]}
+    figures = summary({"fitted 0": a_round(1.0), "held out 0": a_round(2.0), "emulated": emulated})
     assert figures["create_error_mean"] == pytest.approx(0.5, abs=0.005)
     assert figures["seen_after_started_s"] == pytest.approx(0.03)
     assert (figures["load_average_lowest"], figures["load_average_highest"]) == (1.0, 2.0)
     assert figures["cells"]["delete 4 x 2"]["measured_s"] == 1.0
     assert "error" not in figures["cells"]["delete 4 x 2"]
+    # One pod alone takes 1.5 s in the median of the two rounds, and starts 0.03 s sooner.
+    assert figures["probe"]["create_single_error_mean"] == pytest.approx(0.2)
+    assert figures["probe"]["create_several_error_mean"] == pytest.approx(0.2)
+    assert figures["probe"]["create_single_started_error_mean"] == pytest.approx(1.8 / 1.47 - 1, abs=1e-4)
+    assert figures["probe"]["resize_error_mean"] == pytest.approx(0.2)
+    # The real scale-out was held out: its node took twice as long as the fitted one.
+    assert figures["scale_out"]["predicted_s"] < figures["scale_out"]["emulated_s"]
+    assert figures["scale_out"]["predicted_error"] > figures["scale_out"]["emulated_error"] > 0.3
     assert len(samples([a_round(1.0), a_round(1.0)])[CREATIONS[0]]) == 2

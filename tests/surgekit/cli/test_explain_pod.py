@@ -78,8 +78,8 @@ def test_why() -> None:
         "node-1: Ready after about 0.4 s; it would be created there alone, in 0.4 s; no image to wait for"
     )
     assert chosen == (
-        "node-0: Ready after about 2.8 s; 2 pods with this one would be created there at once, 0.4 s each; "
-        "its image takes 2 s to pull"
+        "node-0: Ready after about 2.8 s; 2 pods with this one would be created there at once; "
+        "alone it would take 0.4 s; its image takes 2 s to pull"
     )
 
 
