@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from math import inf
 
 __all__ = ["CONTENTION", "MEASURED", "PAPER", "Contention", "ContentionForm", "Sharing"]
 
@@ -43,7 +42,7 @@ class Contention:
         return 1.0 + self.extra_container * (max(containers, 1) - 1)
 
 
-PAPER = Contention(Sharing(1.0, 0.0), Sharing(inf, 0.0), extra_container=1.0)
+PAPER = Contention(Sharing(1.0, 0.0), Sharing(1.0, 1.0), extra_container=1.0)
 # From `surgekit bench node-model`, 2026-11-18; docs/results/lab.md has the figures and their errors.
 MEASURED = Contention(Sharing(1.28, 0.174), Sharing(1.14, 0.186), extra_container=0.367)
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from cluster_model.contention import CONTENTION
 from combofunc.actuator import ActionResult
 from combofunc.in_place_deployment.reconciler import InPlaceDeploymentReconciler
 from combofunc.memory_use import MemoryUsePoll
@@ -46,6 +47,7 @@ class Controller(controller.Controller):
             settings.default_tau_resize_s,
             settings.default_image_pull_s,
             settings.creation_limit_s,
+            CONTENTION[settings.contention],
         )
         pods = PodTable()
         self._loop = Loop(kube, lambda: self.leads, self._on_result)

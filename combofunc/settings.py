@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from cluster_model.contention import ContentionForm
 from surgekit.process.settings import LeaderSettings, PrometheusSettings, setting
 
 __all__ = ["Settings"]
@@ -20,6 +21,10 @@ class Settings(LeaderSettings, PrometheusSettings):
     )  # fmt: skip
     price_swing: float = setting(
         0.5, "x of eqs (7) and (8): how far a price moves from 1 as a node empties", minimum=0.0, maximum=1.0
+    )
+    contention: ContentionForm = setting(
+        ContentionForm.MEASURED,
+        "measured or paper: how much creations and resizes on one node slow each other down; as the probe's",
     )
     default_tau_create_s: float = setting(
         1.0, "seconds to create one container on a node no probe has measured", minimum=1e-3, maximum=3600.0

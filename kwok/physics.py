@@ -75,8 +75,8 @@ class Physics:
 
 PAPER = Physics()
 # A real node (kubelet v1.36.3, containerd 1.6, runc, 2 cores), as `surgekit bench node-model` found it on
-# 2026-11-18 on an otherwise idle machine, from 10 rounds. On 10 others it was wrong by 4.8 % in the mean of all
-# creations (9.7 % at worst) and 4.1 % of resizes: docs/results/lab.md.
+# 2026-11-18 on an otherwise idle machine, from 10 rounds. On 10 others it was wrong by 4.8 % in the mean of
+# all creations (9.7 % at worst) and 4.1 % of resizes: docs/results/lab.md.
 MEASURED_SPEED = NodeSpeed(tau_create_s=0.27, tau_resize_s=0.07)
 MEASURED = Physics(
     creations_side_by_side=1.28,

@@ -30,6 +30,7 @@ def plan_of(problem: Problem, choice: Choice) -> Plan:
     index = {name: i for i, name in enumerate(problem.names)} if stays else {}
     resource_price = 0.0
     scaling_s = creation_s
+    resizing: Counter[int] = Counter()
     for i in kept:
         container = problem.containers[i]
         resource_price += _resource_price(problem, index[container.node], container.size, container)
@@ -37,7 +38,8 @@ def plan_of(problem: Problem, choice: Choice) -> Plan:
         container = problem.containers[i]
         at = index[container.node]
         resource_price += _resource_price(problem, at, problem.sizes[size], container)
-        scaling_s += float(problem.tau_resize_s[at])
+        resizing[at] += 1
+        scaling_s += float(problem.tau_resize_s[at] * problem.resize.each[resizing[at]])
     for at, size in choice.created:
         resource_price += _resource_price(problem, at, problem.sizes[size])
     plan = Plan(
@@ -83,7 +85,8 @@ def _turns(problem: Problem, created: Sequence[tuple[int, int]]) -> tuple[tuple[
     timed = []
     for at, size in sorted(created, key=lambda c: (c[0], -c[1])):
         turns[at] += 1
-        turn_s = problem.tau_create_s[at] * (problem.creating[at] + turns[at]) + problem.image_pull_s[at]
+        slowdown = problem.creation.each[problem.creating[at] + turns[at]]
+        turn_s = problem.tau_create_s[at] * slowdown + problem.image_pull_s[at]
         timed.append((float(turn_s), at, turns[at], size))
     timed.sort()
     creations = tuple(Creation(problem.names[at], problem.sizes[size]) for _, at, _, size in timed)

@@ -110,7 +110,7 @@ def _units(size: Size, cpu_beta: float, memory_beta: float) -> float:
 
 
 def _add_node(program: _Program, node: Node, request: PlanRequest) -> None:
-    sizes, weights = request.sizes, request.weights
+    sizes, weights, contention = request.sizes, request.weights, request.contention
     own = [container for container in request.containers if container.node == node.name]
 
     def beta(free: int, capacity: int) -> float:
@@ -119,36 +119,38 @@ def _add_node(program: _Program, node: Node, request: PlanRequest) -> None:
     cpu_beta = beta(node.cpu_free_millicores, node.cpu_millicores)
     memory_beta = beta(node.memory_free_bytes, node.memory_bytes)
     there: list[tuple[int, Size]] = []  # columns and their sizes
-    new: list[int] = []  # columns of created and resized containers
+    resized: list[int] = []  # columns of resized containers
 
-    def column(size: Size, upper: int, scaling_s: float) -> int:
-        cost = scaling_s + weights.price_weight * _units(size, cpu_beta, memory_beta)
+    def column(size: Size, upper: int) -> int:
+        cost = weights.price_weight * _units(size, cpu_beta, memory_beta)
         there.append((program.column(cost, upper, concurrency=size.concurrency), size))
         return there[-1][0]
+
+    def in_turn(columns: Sequence[int], turns_s: Sequence[float]) -> None:
+        turns = [program.column(turn_s, 1, whole=False) for turn_s in turns_s]
+        program.row([*((c, 1.0) for c in columns), *((t, -1.0) for t in turns)], 0.0)
 
     for kind in sorted({(c.size, c.resizable) for c in own}, key=repr):
         size, resizable = kind
         count = sum((c.size, c.resizable) == kind for c in own)
-        fates = [column(size, count, 0.0)] if size in sizes else []
+        fates = [column(size, count)] if size in sizes else []
         if resizable and weights.in_place:
-            resized = [column(to, count, node.tau_resize_s) for to in sizes if to != size]
-            fates += resized
-            new += resized
+            changed = [column(to, count) for to in sizes if to != size]
+            fates += changed
+            resized += changed
         program.row([(fate, 1.0) for fate in fates], count)
+    # Later turns cost more, so they are taken in order: the i-th resize, the i-th creation beside k_n others.
+    in_turn(resized, [node.tau_resize_s * contention.resize.slowdown(i + 1) for i in range(len(own))])
     cpu = node.cpu_free_millicores + sum(c.size.cpu_millicores for c in own)
     memory = node.memory_free_bytes + sum(c.size.memory_bytes for c in own)
     pods = node.pods_free + len(own)
     turns = min(pods, request.target)
     if smallest := min(size.cpu_millicores for size in sizes):
         turns = min(turns, cpu // smallest)
-    created = [column(size, turns, 0.0) for size in sizes] if node.accepts and turns > 0 else []
-    # The i-th creation takes tau * (k_n + i): later turns cost more, so they are taken in order.
-    turn_columns = [
-        program.column(node.tau_create_s * (node.creating + i) + node.image_pull_s, 1, whole=False)
-        for i in range(1, turns + 1)
-    ]
-    program.row([*((c, 1.0) for c in created), *((t, -1.0) for t in turn_columns)], 0.0)
-    new += created
+    created = [column(size, turns) for size in sizes] if node.accepts and turns > 0 else []
+    slowdowns = (contention.creation.slowdown(node.creating + i) for i in range(1, turns + 1))
+    in_turn(created, [node.tau_create_s * slowdown + node.image_pull_s for slowdown in slowdowns])
+    new = [*resized, *created]
     # In cores and GiB: values in bytes exceed the solver's tolerances.
     for free, room, unit, holds, changed in (
         (node.cpu_free_millicores, cpu, 1000, [s.cpu_millicores for _, s in there], new),

@@ -3,9 +3,10 @@
 Read as docs/decisions/reading-the-papers.md says.
 
 It begins with X = 0 (line 1), so a running container counts only once it is chosen. Keeping a container costs
-lambda * B, resizing one tau_u + lambda * B, creating one tau_c * (k_n + 1) + I + lambda * B (eq. 6), each
-divided by the concurrency it leads to. Containers not chosen are removed last; until then they hold their
-resources. Containers that can never stay are removed first. Ties: keep, resize, create, then by name.
+lambda * B, resizing one tau_u * slowdown(r_n + 1) + lambda * B, creating one tau_c * slowdown(k_n + 1) + I +
+lambda * B (eq. 6, cluster_model/contention.py), each divided by the concurrency it leads to. r_n counts the
+plan's resizes on the node. Containers not chosen are removed last; until then they hold their resources.
+Containers that can never stay are removed first. Ties: keep, resize, create, then by name.
 
 The printed loop prices every node and size in every round. Here a node's best candidate is priced again only
 when something changes on that node; a test compares the plans with the printed loop. The loop stops after a
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from combofunc.planner.choice import Choice, plan_of
-from combofunc.planner.model import Plan, PlanRequest
+from combofunc.planner.model import Plan, PlanRequest, Size
 from combofunc.planner.problem import Floats, Problem, prepare
 from combofunc.planner.work import LIST_ITEM, CutShort, Work
 
@@ -51,7 +52,7 @@ class Outcome:
 def _first_costs(problem: Problem, prices: Floats) -> Floats:
     cpu = np.array([size.cpu_millicores for size in problem.sizes], dtype=float)
     memory = np.array([size.memory_bytes for size in problem.sizes], dtype=float)
-    turn_s = problem.tau_create_s * (problem.creating + 1) + problem.image_pull_s
+    turn_s = problem.tau_create_s * problem.creation.each[problem.creating + 1] + problem.image_pull_s
     room = problem.accepts & (problem.pods_free >= 1)
     fits = (cpu <= problem.cpu_free[:, None]) & (memory <= problem.memory_free[:, None]) & room[:, None]
     costs: Floats = turn_s[:, None] + prices
@@ -125,20 +126,17 @@ class _NodeState:
         self._problem, self._at, self._prices = problem, at, prices
         self._cpu, self._memory = float(problem.cpu_free[at]), float(problem.memory_free[at])
         self._pods = float(problem.pods_free[at]) if problem.accepts[at] else 0.0
-        self._creating = float(problem.creating[at])
+        self._creating, self._resizing = int(problem.creating[at]), 0
         self._tau_create_s, self._pull_s = float(problem.tau_create_s[at]), float(problem.image_pull_s[at])
         self.undecided = dict.fromkeys(problem.own.get(at, ()))
         self._to_resize: dict[int, dict[int, None]] = {}  # undecided and resizable, by size
         self._keeps: list[_Candidate] = []
         if self.undecided:
-            # These costs stay the same while the plan grows; only what fits changes.
-            tau_resize_s = float(problem.tau_resize_s[at])
+            # This cost stays the same while the plan grows.
             sized = [(c, problem.size_of[c]) for c in self.undecided if problem.keepable[c]]
             keeps = ((prices[s] / problem.sizes[s].concurrency, _KEEP, at, c, -1) for c, s in sized)
             self._keeps = sorted(keeps, reverse=True)
-            self._resizes = sorted(
-                ((tau_resize_s + prices[i]) / to.concurrency, i, to) for i, to in enumerate(problem.sizes)
-            )
+            self._resizes = self._priced_resizes()
             for c in self.undecided:
                 if problem.resizable[c]:
                     self._to_resize.setdefault(problem.size_of[c], {})[c] = None
@@ -162,6 +160,8 @@ class _NodeState:
             before = self._problem.containers[container].size
             self._cpu += before.cpu_millicores
             self._memory += before.memory_bytes
+            self._resizing += 1
+            self._resizes = self._priced_resizes()
         else:
             self._pods -= 1
             self._creating += 1
@@ -178,13 +178,23 @@ class _NodeState:
         """The cheapest resize or creation."""
         found = list(self._resizings())
         if self._pods >= 1:
-            turn_s = self._tau_create_s * (self._creating + 1) + self._pull_s
+            slowdown = float(self._problem.creation.each[self._creating + 1])
+            turn_s = self._tau_create_s * slowdown + self._pull_s
             found += [
                 ((turn_s + price) / size.concurrency, _CREATE, self._at, -1, i)
                 for i, (size, price) in enumerate(zip(self._problem.sizes, self._prices, strict=True))
                 if size.cpu_millicores <= self._cpu and size.memory_bytes <= self._memory
             ]
         return min(found, default=None)
+
+    def _priced_resizes(self) -> list[tuple[float, int, Size]]:
+        """(D/Q, index, size) of the next resize to each size, cheapest first."""
+        slowdown = float(self._problem.resize.each[self._resizing + 1])
+        resize_s = float(self._problem.tau_resize_s[self._at]) * slowdown
+        return sorted(
+            ((resize_s + price) / to.concurrency, i, to)
+            for i, (to, price) in enumerate(zip(self._problem.sizes, self._prices, strict=True))
+        )
 
     def _resizings(self) -> Iterator[_Candidate]:
         for size, alike in self._to_resize.items():

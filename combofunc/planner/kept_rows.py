@@ -23,7 +23,7 @@ class KeptRows:
     starts: Whole  # the first row of each node
     node: Whole  # index into `nodes`
     at: Whole  # index into the problem's nodes
-    spare: Floats  # number of containers that are not kept and can be resized
+    spare: Whole  # number of containers that are not kept and can be resized
     concurrency: Whole
     cost: Floats  # lambda * B of the kept containers
     cpu_left: Floats
@@ -86,7 +86,7 @@ def kept_rows(problem: Problem, nodes: Sequence[int], worth: float, sets_kept: i
         np.cumsum(rows) - rows,
         node,
         at,
-        spare,
+        spare.astype(np.int64),
         concurrency.astype(np.int64),
         problem.cpu_price[at] * cpu + problem.memory_price[at] * memory,
         problem.cpu_free[at] + cpu_left,

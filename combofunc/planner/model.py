@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from cluster_model.contention import PAPER, Contention
+
 __all__ = [
     "CUT_SHORT", "Container", "Creation", "Node", "Plan", "PlanRequest", "Planner", "Resize", "Size",
     "Weights",
@@ -37,7 +39,7 @@ class Node:
     memory_free_bytes: int  # M_n^r
     pods_free: int
     creating: int  # k_n: containers being created there now
-    tau_create_s: float  # tau_n^c
+    tau_create_s: float  # tau_n^c times work(m): a pod of the function, created alone
     tau_resize_s: float  # tau_n^u
     image_pull_s: float = 0.0  # I_p; 0 if the node has the image
     accepts: bool = True  # takes new containers; False: cordoned, tainted, not Ready, or not selected
@@ -90,6 +92,7 @@ class PlanRequest:
     containers: Sequence[Container]
     target: int  # Q'
     weights: Weights = Weights()
+    contention: Contention = PAPER  # the form of eq. (6); the controller passes its setting
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Computes f_n(q): the least cost of concurrency q on node n.
 
 A node's part of a plan is a set of kept containers and a filling of new ones. A new container comes from
-resizing one that is not kept (tau_u), or from creating one (eq. 6), whichever is cheaper. A row is a node and
+resizing one that is not kept, or from creating one (eq. 6), whichever is cheaper. A row is a node and
 one set of kept containers. All rows are priced with all fillings at once.
 """
 
@@ -31,6 +31,7 @@ class NodeOptions:
     fillings: Fillings
     nodes: Sequence[int]
     rows: KeptRows
+    creations: Whole  # how many of i new containers are better created, by index into `nodes` and i
     scaling_s: Floats  # sum of S_np, by number of new containers and row
     steps: Whole  # the fillings' concurrencies
     reached: Whole  # q, by step and row
@@ -47,8 +48,7 @@ class NodeOptions:
         costs = _priced(self.problem, rows, row, fillings, self.scaling_s)
         costs[fillings.concurrency[:, None] != self.steps[step]] = np.inf
         filling = np.argmin(costs, axis=0)
-        spare, pods_left = rows.spare[row], rows.pods_left[row]
-        created = _created(self.problem, rows.at[row], spare, pods_left, fillings.count[filling])
+        created = _created(self.creations, rows, row, fillings.count[filling])
         return [
             (at, rows.kept(i), fillings.sizes(filled), int(new))
             for at, i, filled, new in zip(
@@ -64,7 +64,9 @@ def node_options(
     width = min(problem.target, int(rows.concurrency.max(initial=0) + fillings.concurrency.max())) + 1
     steps = np.flatnonzero(np.bincount(fillings.concurrency))
     starts = np.searchsorted(fillings.concurrency, steps)
-    scaling_s = _scaling_s(problem, rows, np.arange(int(fillings.count.max()) + 1)[:, None])
+    counts = np.arange(int(fillings.count.max()) + 1)
+    creations = _creations(problem, nodes, len(counts) - 1)
+    scaling_s = _scaling_s(problem, rows, creations, counts[:, None])
     work.spend(len(rows.node) * (_PASSES * len(fillings.count) + 4 * width))
     height = max(_BLOCK // len(fillings.count), 1)
     least = np.concatenate(
@@ -82,7 +84,7 @@ def node_options(
     by_row[-1] = np.where(reached == width - 1, least, np.inf).min(axis=0)  # several steps may reach it
     cost = np.minimum.reduceat(by_row, rows.starts, axis=1).T
     f = np.ascontiguousarray(cost)
-    return NodeOptions(problem, fillings, nodes, rows, scaling_s, steps, reached, least, f)
+    return NodeOptions(problem, fillings, nodes, rows, creations, scaling_s, steps, reached, least, f)
 
 
 def _priced(
@@ -101,21 +103,38 @@ def _priced(
     return costs
 
 
-def _scaling_s(problem: Problem, rows: KeptRows, counts: Whole) -> Floats:
+def _scaling_s(problem: Problem, rows: KeptRows, creations: Whole, counts: Whole) -> Floats:
     """Sum of S_np, eq. (6), for these counts of new containers. A resize needs no pod slot."""
     at = rows.at
-    created = _created(problem, at, rows.spare, rows.pods_left, counts)
-    # The i-th creation takes tau * (k_n + i).
-    turns_s = problem.tau_create_s[at] * (problem.creating[at] * created + created * (created + 1) / 2)
-    total: Floats = (
-        turns_s + problem.image_pull_s[at] * created + problem.tau_resize_s[at] * (counts - created)
-    )
+    created = _created(creations, rows, slice(None), counts)
+    before, slowdowns = problem.creating[at], problem.creation.total
+    total: Floats = problem.tau_create_s[at] * (slowdowns[before + created] - slowdowns[before])
+    total += problem.image_pull_s[at] * created
+    total += problem.tau_resize_s[at] * problem.resize.total[counts - created]
     total[(created > 0) & (~problem.accepts[at] | (counts > rows.pods_left))] = np.inf
     return total
 
 
-def _created(problem: Problem, at: Whole, spare: Floats, pods_left: Floats, counts: Whole) -> Floats:
+def _created(creations: Whole, rows: KeptRows, some: slice | Whole, counts: Whole) -> Whole:
     """How many of the new containers are created, because no other can be resized or creating is faster."""
-    sooner = np.where(counts <= pods_left, problem.sooner_created[at], 0.0)
-    created: Floats = np.maximum(counts - spare, np.minimum(counts, sooner))
+    faster = np.where(counts <= rows.pods_left[some], creations[rows.node[some], counts], 0)
+    created: Whole = np.maximum(counts - rows.spare[some], faster)
     return created
+
+
+def _creations(problem: Problem, nodes: Sequence[int], most: int) -> Whole:
+    """How many of 0..`most` new containers are better created than resized, by index into `nodes`.
+
+    The next one is created if that is faster than one more resize. Both get slower with their number.
+    """
+    found = np.zeros((len(nodes), most + 1), dtype=np.int64)
+    at, number = np.array(nodes, dtype=np.int64), np.arange(1, most + 1)
+    resize_s = problem.tau_resize_s[at, None] * problem.resize.each[number]
+    first_s = problem.tau_create_s * problem.creation.each[problem.creating + 1] + problem.image_pull_s
+    open_rows = np.flatnonzero(problem.accepts[at] & (first_s[at] < resize_s.max(axis=1, initial=0.0)))
+    at, resize_s = at[open_rows, None], resize_s[open_rows]
+    slowdowns = problem.creation.each[problem.creating[at] + number]
+    create_s = problem.tau_create_s[at] * slowdowns + problem.image_pull_s[at]
+    order = np.argsort(np.concatenate([resize_s, create_s], axis=1), axis=1, kind="stable")
+    found[open_rows, 1:] = np.cumsum(order[:, :most] >= most, axis=1)
+    return found

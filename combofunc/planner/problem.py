@@ -14,10 +14,11 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_model.contention import Sharing
 from cluster_model.cost import price
 from combofunc.planner.model import Container, Node, PlanRequest, Size, Weights
 
-__all__ = ["CORE_MILLICORES", "GIB", "Floats", "Problem", "Whole", "prepare"]
+__all__ = ["CORE_MILLICORES", "GIB", "Floats", "Problem", "Slowdowns", "Whole", "prepare"]
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -42,6 +43,14 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Slowdowns:
+    """How much jobs on one node slow each other down, by their number."""
+
+    each: Floats  # of the i-th job; the 0th is 0
+    total: Floats  # of the first i jobs together
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Problem:
     """Arrays have one element a node. Whole numbers in them are exact (below 2**53)."""
 
@@ -60,7 +69,7 @@ class Problem:
     cpu_free: Floats  # C_n^r in millicores, including what `gone` containers release
     memory_free: Floats
     pods_free: Floats
-    creating: Floats
+    creating: Whole
     tau_create_s: Floats
     tau_resize_s: Floats
     image_pull_s: Floats
@@ -69,7 +78,8 @@ class Problem:
     memory_beta: Floats  # eq. (8)
     cpu_price: Floats  # lambda * beta of a millicore
     memory_price: Floats  # lambda * beta of a byte
-    sooner_created: Floats  # how many containers are created in less time than one is resized
+    creation: Slowdowns
+    resize: Slowdowns
 
     @property
     def price_weight(self) -> float:
@@ -127,6 +137,9 @@ def prepare(request: PlanRequest) -> Problem:
         memory_free[at] += container.size.memory_bytes
         pods_free[at] += 1
     price_weight = max(weights.price_weight, _LEAST_PRICE_WEIGHT)
+    most_own = max(map(len, own.values()), default=0)
+    most_new = min(int(pods_free.max(initial=0)), request.target) + most_own + 1
+    most_creating = int(creating.max(initial=0))
     return Problem(
         sizes=tuple(offered),
         nodes=tuple(listed),
@@ -143,7 +156,7 @@ def prepare(request: PlanRequest) -> Problem:
         cpu_free=cpu_free,
         memory_free=memory_free,
         pods_free=pods_free,
-        creating=creating,
+        creating=creating.astype(np.int64),
         tau_create_s=tau_create,
         tau_resize_s=tau_resize,
         image_pull_s=pull,
@@ -152,7 +165,8 @@ def prepare(request: PlanRequest) -> Problem:
         memory_beta=memory_beta,
         cpu_price=price_weight * cpu_beta / CORE_MILLICORES,
         memory_price=price_weight * memory_beta / GIB,
-        sooner_created=np.where(accepts, _sooner_created(tau_create, creating, tau_resize - pull), 0.0),
+        creation=_slowdowns(request.contention.creation, most_creating + most_new),
+        resize=_slowdowns(request.contention.resize, most_new),
     )
 
 
@@ -190,11 +204,9 @@ def _check(request: PlanRequest) -> None:
         raise ValueError(f"price_swing: {weights.price_swing} is not within 0..1")
 
 
-def _sooner_created(tau_s: Floats, creating: Floats, resize_s: Floats) -> Floats:
-    """The highest i with tau * (k_n + i) < `resize_s`, the time of a resize minus the image pull."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        sooner = np.ceil(resize_s / tau_s - creating) - 1
-    return np.where(tau_s > 0, np.maximum(sooner, 0.0), np.where(resize_s > 0, np.inf, 0.0))
+def _slowdowns(sharing: Sharing, most: int) -> Slowdowns:
+    each = np.array([0.0, *map(sharing.slowdown, range(1, most + 1))])
+    return Slowdowns(each, np.cumsum(each))
 
 
 def _check_seconds(nodes: Sequence[Node], seconds: Floats) -> None:

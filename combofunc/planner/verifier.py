@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
+from cluster_model.contention import Sharing
 from combofunc.planner.model import Container, Node, Plan, PlanRequest, Size, Weights
 
 __all__ = ["violations"]
@@ -30,7 +31,7 @@ def violations(plan: Plan, request: PlanRequest) -> list[str]:
         if creation.size not in request.sizes:
             found.append(f"created with {creation.size.name}, which is not offered")
     if not found:
-        found += _costs(plan, by_name, request.weights)
+        found += _costs(plan, by_name, request)
     return found
 
 
@@ -84,15 +85,21 @@ def _memory(container: Container, size: Size) -> int:
     return size.memory_bytes if enough else max(container.size.memory_bytes, container.least_memory_bytes)
 
 
-def _costs(plan: Plan, nodes: dict[str, Node], weights: Weights) -> list[str]:
-    scaling = sum((Fraction(nodes[r.container.node].tau_resize_s) for r in plan.resized), Fraction(0))
-    turn: Counter[str] = Counter()
-    for creation in plan.created:
-        node = nodes[creation.node]
-        turn[node.name] += 1
-        scaling += Fraction(node.tau_create_s) * (node.creating + turn[node.name]) + Fraction(
-            node.image_pull_s
-        )
+def _slowdown(sharing: Sharing, jobs: int) -> Fraction:
+    latency = Fraction(sharing.latency)
+    return latency + (1 - latency) * max(Fraction(1), jobs / Fraction(sharing.side_by_side))
+
+
+def _costs(plan: Plan, nodes: dict[str, Node], request: PlanRequest) -> list[str]:
+    weights, contention = request.weights, request.contention
+    scaling = Fraction(0)
+    for name, count in Counter(r.container.node for r in plan.resized).items():
+        slowdowns = (_slowdown(contention.resize, i) for i in range(1, count + 1))
+        scaling += Fraction(nodes[name].tau_resize_s) * sum(slowdowns)
+    for name, count in Counter(creation.node for creation in plan.created).items():
+        node = nodes[name]
+        slowdowns = (_slowdown(contention.creation, node.creating + i) for i in range(1, count + 1))
+        scaling += Fraction(node.tau_create_s) * sum(slowdowns) + Fraction(node.image_pull_s) * count
     there = [(c.node, c.size, _memory(c, c.size)) for c in plan.kept]
     there += [(c.node, c.size, c.size.memory_bytes) for c in plan.created]
     there += [(r.container.node, r.to, _memory(r.container, r.to)) for r in plan.resized]

@@ -67,7 +67,7 @@ def plan_keeping_warm(
         others = [c for c in containers if c not in held]
         missing = max(target - sum(size.concurrency for size in held.values()), 0)
         rest = planner(replace(request, nodes=_with_warm(nodes, held), containers=others, target=missing))
-        later = len(rest.created) > len(first.created) or _last_s(rest, nodes) > _last_s(first, nodes)
+        later = len(rest.created) > len(first.created) or _last_s(rest, request) > _last_s(first, request)
         reused = not expired_at_first.issubset(rest.removed)
         if later or reused or rest.shortage > first.shortage:
             break
@@ -97,13 +97,14 @@ def _units(container: Container) -> float:
     return container.size.cpu_millicores / CORE_MILLICORES + memory_bytes / GIB
 
 
-def _last_s(plan: Plan, nodes: Sequence[Node]) -> float:
+def _last_s(plan: Plan, request: PlanRequest) -> float:
     """When the last creation is done, by eq. (6)."""
     created = Counter(creation.node for creation in plan.created)
+    slowdown = request.contention.creation.slowdown
     return max(
         (
-            n.tau_create_s * (n.creating + created[n.name]) + n.image_pull_s
-            for n in nodes
+            n.tau_create_s * slowdown(n.creating + created[n.name]) + n.image_pull_s
+            for n in request.nodes
             if n.name in created
         ),
         default=0.0,

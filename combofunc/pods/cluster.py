@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from cluster_model.cluster_state import ClusterState, PodFacts
+from cluster_model.contention import MEASURED, Contention
 from cluster_model.model import PodToPlace
 from cluster_model.node_fit import NodeTerms, accepts, read_terms
 from cluster_model.node_table import Node as TableNode
@@ -36,8 +37,10 @@ class Cluster:
         default_tau_resize_s: float,
         default_image_pull_s: float,
         creation_limit_s: float,
+        contention: Contention = MEASURED,
     ) -> None:
-        self._table = NodeTable(default_tau_create_s, default_image_pull_s, seed="")
+        self._contention = contention
+        self._table = NodeTable(default_tau_create_s, default_image_pull_s, "", contention)
         self._state = ClusterState(self._table, _ASSUMED_POD_TTL_S, creation_limit_s)
         self._default_tau_resize_s = default_tau_resize_s
         self._terms: dict[str, NodeTerms] = {}
@@ -178,12 +181,13 @@ class Cluster:
         """All nodes, as pods of this template see them: which accept it, and what its image pulls cost."""
         images = [c["image"] for c in pod_spec["containers"] if c.get("image")]
         pulls_s = {image_name(i): self._table.image_pull_s(image_name(i)) for i in images}
+        work = self._contention.work(len(pod_spec["containers"]))
         return [
-            self._planner_node(node, pod_spec, pulls_s)
+            self._planner_node(node, pod_spec, work, pulls_s)
             for node in sorted(self._table, key=lambda node: node.name)
         ]
 
-    def _planner_node(self, node: TableNode, pod_spec: Json, pulls_s: dict[str, float]) -> Node:
+    def _planner_node(self, node: TableNode, pod_spec: Json, work: float, pulls_s: dict[str, float]) -> Node:
         room = self._room(node)
         return Node(
             name=node.name,
@@ -193,7 +197,7 @@ class Cluster:
             memory_free_bytes=max(room.memory_bytes, 0),
             pods_free=max(room.pods, 0),
             creating=node.creating,
-            tau_create_s=node.tau_create_s,
+            tau_create_s=node.tau_create_s * work,
             tau_resize_s=self._tau_resize_s.get(node.name, self._default_tau_resize_s),
             image_pull_s=sum(s for image, s in pulls_s.items() if image not in node.images),
             accepts=accepts(self._terms[node.name], pod_spec),

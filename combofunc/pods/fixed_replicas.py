@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
-from cluster_model.cost import price
+from combofunc.planner.choice import plan_for
 from combofunc.planner.model import Container, Creation, Node, Plan, Planner, PlanRequest, Resize, Size
+from combofunc.planner.problem import prepare
 
 __all__ = ["plan_replicas"]
-
-_GIB = 2**30
 
 
 def plan_replicas(replicas: Mapping[str, int], request: PlanRequest, planner: Planner) -> Plan:
@@ -44,28 +43,18 @@ def plan_replicas(replicas: Mapping[str, int], request: PlanRequest, planner: Pl
         if (node := room.get(container.node)) is not None:
             room[container.node] = _with(node, container.size, 1, 1, container)
     created: list[Creation] = []
-    scaling_s = sum(room[resize.container.node].tau_resize_s for resize in resized)
     for size, count in missing.items():
         if count:
-            target = count * size.concurrency
-            part = planner(PlanRequest([size], list(room.values()), [], target, weights))
+            nodes, target = list(room.values()), count * size.concurrency
+            part = planner(replace(request, sizes=[size], nodes=nodes, containers=[], target=target))
             created += part.created
-            scaling_s += part.scaling_s
             for creation in part.created:
                 node = _with(room[creation.node], size, -1)
                 room[creation.node] = replace(node, creating=node.creating + 1)
-    resource_price = _resource_price(request, kept, resized, created)
-    return Plan(
-        target=sum(replicas.get(size.name, 0) * size.concurrency for size in sizes),
-        kept=tuple(kept),
-        resized=tuple(resized),
-        removed=tuple(spare),
-        created=tuple(created),
-        scaling_s=scaling_s,
-        resource_price=resource_price,
-        cost=scaling_s + weights.price_weight * resource_price,
-        reasons=("spec.sizes fixes the replicas of each size",),
-    )
+    target = sum(replicas.get(size.name, 0) * size.concurrency for size in sizes)
+    becoming = {c: c.size for c in kept} | {r.container: r.to for r in resized}
+    plan = plan_for(prepare(replace(request, target=target)), becoming, created)
+    return replace(plan, reasons=("spec.sizes fixes the replicas of each size", *plan.reasons))
 
 
 def _fits(node: Node, size: Size, container: Container) -> bool:
@@ -83,31 +72,4 @@ def _with(node: Node, size: Size, sign: int, pods: int = 1, container: Container
         cpu_free_millicores=node.cpu_free_millicores + sign * size.cpu_millicores,
         memory_free_bytes=node.memory_free_bytes + sign * memory_bytes,
         pods_free=node.pods_free + sign * pods,
-    )
-
-
-def _resource_price(
-    request: PlanRequest,
-    kept: Sequence[Container],
-    resized: Sequence[Resize],
-    created: Sequence[Creation],
-) -> float:
-    """The sum of B_np (eq. 9), with the prices before the plan."""
-    swing = request.weights.price_swing
-    prices = {
-        node.name: (
-            price(node.cpu_free_millicores / max(node.cpu_millicores, 1), swing),
-            price(node.memory_free_bytes / max(node.memory_bytes, 1), swing),
-        )
-        for node in request.nodes
-    }
-    there = [
-        *((c.node, c.size, c.memory_as(c.size)) for c in kept),
-        *((r.container.node, r.to, r.container.memory_as(r.to)) for r in resized),
-        *((c.node, c.size, c.size.memory_bytes) for c in created),
-    ]
-    return sum(
-        cpu * size.cpu_millicores / 1000 + memory * memory_bytes / _GIB
-        for node, size, memory_bytes in there
-        for cpu, memory in (prices.get(node, (1.0, 1.0)),)
     )

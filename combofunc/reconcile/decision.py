@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from cluster_model.contention import CONTENTION
 from combofunc.planner.model import Container, Node, PlanRequest, Weights
 from combofunc.pods.actions import Action, Delete
 from combofunc.pods.assignment import Assignment, with_created
@@ -179,6 +180,7 @@ class _Case:
                     self.settings.price_swing,
                     function.in_place,
                 ),
+                CONTENTION[self.settings.contention],
             ),
             self.state.idle_since,
             [pod.name for pod in pods],

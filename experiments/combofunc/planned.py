@@ -6,6 +6,7 @@ import math
 import time
 from dataclasses import replace
 
+from cluster_model.contention import MEASURED
 from combofunc.planner.model import Container, Node, PlanRequest, Size, Weights
 from combofunc.planner.planning import plan
 from combofunc.planner.warm import plan_keeping_warm
@@ -39,7 +40,7 @@ class Planned:
             Container(c.pod, c.node, self._by_name[c.size.name], c.ready and not c.resizing)
             for c in state.containers
         ]
-        request = PlanRequest(self._sizes, nodes, containers, target, self._weights)
+        request = PlanRequest(self._sizes, nodes, containers, target, self._weights, MEASURED)
         found, self._idle_since = plan_keeping_warm(plan, request, self._idle_since, keep_s, state.now_s)
         decided_s = time.perf_counter() - began_s
         actions: list[lab.Action] = [lab.Remove(c.pod) for c in found.removed]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+from cluster_model.contention import MEASURED, Contention
 from combofunc.planner.model import Container, Node, PlanRequest, Size, Weights
 
 __all__ = ["KINDS", "RandomProblem", "beside", "cluster", "family_sizes", "grid_sizes", "small_problems"]
@@ -24,10 +25,13 @@ class RandomProblem:
     containers: tuple[Container, ...]
     target: int
     weights: Weights
+    contention: Contention = MEASURED
 
     @property
     def request(self) -> PlanRequest:
-        return PlanRequest(self.sizes, self.nodes, self.containers, self.target, self.weights)
+        return PlanRequest(
+            self.sizes, self.nodes, self.containers, self.target, self.weights, self.contention
+        )
 
 
 def small_problems(seed: int, count: int) -> Iterator[RandomProblem]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cluster_model.contention import CONTENTION
 from combofunc.actuator import carry_out
 from combofunc.planner import planning
 from combofunc.planner.model import Planner
@@ -52,7 +53,7 @@ class FunctionInWorld:
         settings = self.settings
         self.cluster = Cluster(
             settings.default_tau_create_s, settings.default_tau_resize_s, settings.default_image_pull_s,
-            settings.creation_limit_s,
+            settings.creation_limit_s, CONTENTION[settings.contention],
         )  # fmt: skip
         self.table = PodTable()
         self.cluster.put_owner("shop", "function", 0.0)

@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from cluster_model.contention import MEASURED, PAPER, Contention, Sharing
 from combofunc.planner.model import Container, Node, Size, Weights
 from experiments.planner.random_problems import RandomProblem
 
@@ -44,6 +45,8 @@ _sizes = st.lists(
     st.tuples(st.integers(1, 9), st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=5
 ).map(lambda found: tuple(Size(f"s{i}", 100 * c, 128 * m * MIB, q) for i, (q, c, m) in enumerate(found)))
 _seconds = st.sampled_from([0.0, 0.1, 0.5, 1.0, 3.0])
+_NONE = Contention(Sharing(8.0, 1.0), Sharing(8.0, 1.0), extra_container=0.0)
+_EVEN = Contention(Sharing(2.5, 0.25), Sharing(2.0, 0.0), extra_container=0.5)
 
 
 def _node(i: int) -> st.SearchStrategy[Node]:
@@ -83,7 +86,8 @@ def problems(draw: st.DrawFn, most_containers: int = 6) -> RandomProblem:
         draw(st.sampled_from([0.0, 0.5, 1.0])),
         draw(st.booleans()),
     )
-    return RandomProblem("any", sizes, nodes, containers, draw(st.integers(0, 40)), weights)
+    contention = draw(st.sampled_from([PAPER, MEASURED, _NONE, _EVEN]))
+    return RandomProblem("any", sizes, nodes, containers, draw(st.integers(0, 40)), weights, contention)
 
 
 def unrelated_sizes(sizes: int = 64, containers: int = 2000, nodes: int = 16) -> RandomProblem:

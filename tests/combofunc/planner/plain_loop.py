@@ -40,6 +40,7 @@ class PlainLoop:
         self.memory = {name: n.memory_free_bytes for name, n in self.nodes.items()}
         self.pods = {name: n.pods_free for name, n in self.nodes.items()}
         self.creating = {name: n.creating for name, n in self.nodes.items()}
+        self.resizing = dict.fromkeys(self.nodes, 0)
         in_order = sorted(problem.containers, key=lambda c: (c.node, by_size(c.size), not c.resizable, c.pod))
         self.undecided = [c for c in in_order if c.size in self.sizes or self.moves(c)]
         self.order = {c.pod: i for i, c in enumerate(self.undecided)}
@@ -69,6 +70,8 @@ class PlainLoop:
             held = step.container.size if step.container else NOTHING
             self.cpu[step.node] -= step.size.cpu_millicores - held.cpu_millicores
             self.memory[step.node] -= step.size.memory_bytes - held.memory_bytes
+        if step.kind == 1:
+            self.resizing[step.node] += 1
         if step.kind == 2:
             self.pods[step.node] -= 1
             self.creating[step.node] += 1
@@ -83,12 +86,14 @@ class PlainLoop:
             for i, to in enumerate(self.sizes if self.moves(c) else ()):
                 room = self.cpu[c.node] + c.size.cpu_millicores, self.memory[c.node] + c.size.memory_bytes
                 if to != c.size and to.cpu_millicores <= room[0] and to.memory_bytes <= room[1]:
-                    cost = self.nodes[c.node].tau_resize_s + self.worth(c.node, to)
+                    slowdown = self.problem.contention.resize.slowdown(self.resizing[c.node] + 1)
+                    cost = self.nodes[c.node].tau_resize_s * slowdown + self.worth(c.node, to)
                     yield Step(cost / to.concurrency, 1, at, mine, i, c.node, c, to)
 
     def creations(self) -> Iterator[Step]:
         for at, (name, node) in enumerate(self.nodes.items()):
-            turn_s = node.tau_create_s * (self.creating[name] + 1) + node.image_pull_s
+            slowdown = self.problem.contention.creation.slowdown(self.creating[name] + 1)
+            turn_s = node.tau_create_s * slowdown + node.image_pull_s
             for i, size in enumerate(self.sizes if node.accepts and self.pods[name] >= 1 else ()):
                 if size.cpu_millicores <= self.cpu[name] and size.memory_bytes <= self.memory[name]:
                     cost = (turn_s + self.worth(name, size)) / size.concurrency

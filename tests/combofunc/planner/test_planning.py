@@ -147,12 +147,11 @@ def test_the_order_of_the_input_does_not_matter(problem: RandomProblem, random: 
     def shuffled(values: tuple) -> list:  # type: ignore[type-arg]  # of anything
         return random.sample(values, len(values))
 
-    mixed = PlanRequest(
-        shuffled(problem.sizes),
-        shuffled(problem.nodes),
-        shuffled(problem.containers),
-        problem.target,
-        problem.weights,
+    mixed = replace(
+        problem.request,
+        sizes=shuffled(problem.sizes),
+        nodes=shuffled(problem.nodes),
+        containers=shuffled(problem.containers),
     )
     for plan in (planning.plan, greedy.plan):
         assert plan(problem.request) == plan(mixed)
@@ -205,9 +204,7 @@ def test_a_plan_that_was_carried_out_is_left_alone(seed: int) -> None:
     problem = cluster(random, 16, family_sizes(random) if seed % 2 else grid_sizes(random), 100)
     plan = planning.plan(problem.request)
     there = tuple(Container(f"pod-{i}", c.node, c.size) for i, c in enumerate(plan.created))
-    again = planning.plan(
-        PlanRequest(problem.sizes, beside(problem.nodes, there), there, 100, problem.weights)
-    )
+    again = planning.plan(replace(problem.request, nodes=beside(problem.nodes, there), containers=there))
     assert (again.resized, again.removed, again.created) == ((), (), ())
 
 

@@ -125,7 +125,8 @@ def ready_s(plan: Plan, problem: RandomProblem) -> float:
     for creation in plan.created:
         at = by_name[creation.node]
         turn[at.name] += 1
-        found.append(at.tau_create_s * (at.creating + turn[at.name]) + at.image_pull_s)
+        slowdown = problem.contention.creation.slowdown(at.creating + turn[at.name])
+        found.append(at.tau_create_s * slowdown + at.image_pull_s)
     return max(found)
 
 
