@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cluster_model.contention import PAPER, Contention, Sharing
 from combofunc.planner import exact, greedy, planning
 from combofunc.planner.model import CUT_SHORT, Container, Plan, PlanRequest, Size, Weights
 from combofunc.planner.verifier import violations
@@ -54,6 +55,32 @@ def test_grows_in_place_where_that_is_sooner() -> None:
     assert [(r.container.pod, r.to) for r in plan.resized] == [("pod-a-0", LARGE)]
     assert (plan.created, plan.kept, plan.removed) == ((), (), ())
     assert plan.scaling_s == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("resize", "resized", "created", "scaling_s"),
+    [
+        (PAPER.resize, 3, 0, 3 * 0.5),
+        (Sharing(1.0, 0.0), 2, 1, 0.5 + 1.0 + 0.8),  # a third resize would take 1.5 s
+        (Sharing(2.0, 0.0), 3, 0, 0.5 + 0.5 + 0.75),
+    ],
+)
+def test_resizes_that_would_slow_each_other_down_too_much_become_creations(
+    resize: Sharing, resized: int, created: int, scaling_s: float
+) -> None:
+    slow = node(tau_create_s=0.8, tau_resize_s=0.5)
+    request = PlanRequest([SMALL, LARGE], [slow], running(SMALL, SMALL, SMALL), 24, FREE)
+    plan = planning.plan(replace(request, contention=Contention(PAPER.creation, resize, 1.0)))
+    assert (len(plan.resized), len(plan.created)) == (resized, created)
+    assert plan.scaling_s == pytest.approx(scaling_s)
+
+
+def test_creations_that_run_side_by_side_share_a_node() -> None:
+    nodes = [node("quick"), node("slow", tau_create_s=1.5)]
+    request = PlanRequest([LARGE], nodes, (), 16, FREE)
+    assert {c.node for c in planning.plan(request).created} == {"quick", "slow"}
+    two_at_once = Contention(Sharing(2.0, 0.0), PAPER.resize, 1.0)
+    assert {c.node for c in planning.plan(replace(request, contention=two_at_once)).created} == {"quick"}
 
 
 def test_without_in_place_it_creates() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cluster_model.contention import MEASURED
 from combofunc.actuator import carry_out
 from combofunc.planner.model import Size
 from combofunc.pods.actions import Create, Delete, Drain, Release, Resize
@@ -188,6 +189,8 @@ def test_nodes_in_the_planners_words() -> None:
         *("n1", True, 1), *(3.0, 0.5),
     )  # fmt: skip
     assert (first.cpu_millicores, first.cpu_free_millicores, first.image_pull_s) == (8000, 6000, 2.0)
+    (beside_another, _) = there.planner_nodes({"containers": [{"image": "app:1"}, {"image": "proxy:1"}]})
+    assert beside_another.tau_create_s == 3.0 * MEASURED.work(2)
     # Not measured: as fast as its peers, and the default for resizes.
     assert (second.accepts, second.tau_create_s, second.tau_resize_s) == (False, 3.0, 0.1)
     there.drop_speed("n1")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cluster_model.contention import CONTENTION, ContentionForm
 from combofunc.labels import PLACEMENT_GATE
 from combofunc.planner import planning
 from combofunc.planner.model import Plan, PlanRequest
@@ -28,6 +29,20 @@ def test_scales_up_on_the_planned_nodes_and_down_again() -> None:
     function.wants(0)
     function.run(5)
     assert function.world.pods == {}
+
+
+@pytest.mark.parametrize("form", ContentionForm)
+def test_the_setting_chooses_the_form_of_eq_6(form: ContentionForm) -> None:
+    asked: list[PlanRequest] = []
+
+    def planner(request: PlanRequest) -> Plan:
+        asked.append(request)
+        return planning.plan(request)
+
+    function = in_world(planner=planner, contention=form)
+    function.wants(20)
+    function.run(5)
+    assert {request.contention for request in asked} == {CONTENTION[form]}
 
 
 UNREADABLE = [f"pod-{i}" for i in range(6)]
