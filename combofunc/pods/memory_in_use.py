@@ -52,14 +52,19 @@ class Refused:
 def with_refusals(
     known: Mapping[str, Refused], pods: Iterable[FunctionPod], now_s: float
 ) -> dict[str, Refused]:
-    """Refusals by pod's uid: those known, without pods that are gone, and new ones."""
+    """Refusals by pod's uid: those known, without pods that are gone, and new ones.
+
+    A refusal is new if the last wait is over, or if more is in use than the last one said: the pod was asked
+    for a size that was large enough then.
+    """
     found = {}
     for pod in pods:
         before = known.get(pod.uid)
-        if pod.resizing is Resizing.MEMORY_IN_USE and (before is None or before.until_s <= now_s):
+        least_bytes = pod.memory_used_bytes * _HEADROOM or math.inf
+        new = before is None or before.until_s <= now_s or before.least_bytes < least_bytes
+        if pod.resizing is Resizing.MEMORY_IN_USE and new:
             times = before.times + 1 if before else 1
             wait_s = back_off_s(times, _FIRST_WAIT_S, _LONGEST_WAIT_S) if times < _TIMES else math.inf
-            least_bytes = pod.memory_used_bytes * _HEADROOM or math.inf
             found[pod.uid] = Refused(least_bytes, now_s + wait_s, times)
         elif before:
             found[pod.uid] = before

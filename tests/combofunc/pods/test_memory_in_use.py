@@ -99,7 +99,7 @@ def test_it_is_asked_less_and_less_often() -> None:
     function, pod = warm_and_using(1.5 * GIB)
     function.wants(1, keepWarm="1h")
     function.run(3500, 5.0)
-    times = [at_s for name, at_s in function.world.refusals if name == pod]
+    times = [at_s for name, at_s, _ in function.world.refusals if name == pod]
     waits = [later - sooner for sooner, later in pairwise(times)]
     assert len(waits) == 3
     assert all(wait == pytest.approx(300 * 2**i, abs=20) for i, wait in enumerate(waits))
@@ -140,6 +140,19 @@ def test_two_containers_do_not_swap_whenever_a_warm_time_is_over() -> None:
     assert function.ready >= 4
 
 
+def test_memory_that_comes_into_use_while_it_is_being_taken_away_is_kept() -> None:
+    """The first refusal names 600 MiB, so 1 GiB is asked for; the second names more than that."""
+    function, pod = warm_and_using(600 * MIB)
+    function.run(1)
+    function.world.memory_in_use[pod] = 1100 * MIB
+    function.wants(3, keepWarm="0s")
+    function.run(3)
+    assert [used for _, _, used in function.world.refusals] == [600 * MIB, 1100 * MIB]
+    assert (function.ready, has(function)) == (3, [("1000m", "2Gi")])
+    function.run(500, 1.0)
+    assert len(function.world.refusals) == 2, "the wait doubled"
+
+
 @settings(max_examples=60)
 @given(data=st.data())
 def test_whatever_is_used_and_wanted(data: st.DataObject) -> None:
@@ -162,6 +175,7 @@ def test_whatever_is_used_and_wanted(data: st.DataObject) -> None:
     function.run(120, 0.5)  # past a keepWarm of 60 s and its drain, well before one of 10 minutes
     assert function.ready >= function.function.target  # type: ignore[operator]
     assert function.reconcile().waiting == ""
-    for name in {name for name, _ in function.world.refusals}:
-        times = [at_s for pod, at_s in function.world.refusals if pod == name]
-        assert all(later - sooner >= 299 for sooner, later in pairwise(times))
+    for name in {name for name, _, _ in function.world.refusals}:
+        refused = [(at_s, used) for pod, at_s, used in function.world.refusals if pod == name]
+        for (at_s, used), (later_s, then_used) in pairwise(refused):
+            assert later_s - at_s >= 299 or then_used > used, "only a use that rose is news"

@@ -39,7 +39,7 @@ class World(Kube):
         self.now_s = 1_000_000.0
         self.lose_answers = self.lose_requests = 0
         self.memory_in_use: dict[str, float] = {}  # bytes by pod; a kubelet does not take them away
-        self.refusals: list[tuple[str, float]] = []  # pod and time
+        self.refusals: list[tuple[str, float, float]] = []  # pod, time, and bytes in use
         self._failed: set[str] = set()  # uids of pods whose resize was granted in vain
         self.calls: list[str] = []
         self._version = 0
@@ -226,7 +226,7 @@ class World(Kube):
 
     def _fail(self, pod: Json, used: float) -> None:
         self._failed.add(pod["metadata"]["uid"])
-        self.refusals.append((pod["metadata"]["name"], self.now_s))
+        self.refusals.append((pod["metadata"]["name"], self.now_s, used))
         _set_condition(pod, "PodResizeInProgress", "True", "Error", self._stamp())
         pod["status"]["conditions"][-1] |= {
             "observedGeneration": pod["metadata"]["generation"],
