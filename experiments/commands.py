@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cluster_autoscaler_hook.solver.variant import DEFAULT_DEADLINE_S
+from experiments.seeds import REPORTED, Seeds, parse_seeds
 from kwok.errors import LabError
 from kwok.parts import WEIGHT
 from surgekit.cli.json_file import JsonFile, takes_output, write_json
@@ -230,6 +231,30 @@ def kneescale(
     say("the true knees, by a sweep in virtual time")
     found["searched_knees"] = bench_kneescale.searched_knees(found)
     bench_kneescale.show(found, json_file)
+
+
+@app.command("knee-search")
+def knee_search(
+    curves: Annotated[
+        Path | None,
+        typer.Option(help="CSV file: name, capacity, score at 1..capacity; default: families drawn blindly."),
+    ] = None,
+    noise: Annotated[float, typer.Option(min=0.0, max=1.0, help="Relative noise of each sample.")] = 0.03,
+    seeds: Seeds = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Few draws: a minute.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """How near KneeScale's search comes to the knee, alone, beside Kneedle on a full sweep."""
+    from experiments.kneescale import knee_search as bench
+    from experiments.kneescale.curve_file import read_curves
+
+    drawn = parse_seeds(seeds) if seeds else REPORTED[: 5 if curves else 20]
+    drawn = drawn[:2] if quick else drawn
+    found, draws = (read_curves(curves), drawn) if curves else (bench.blind_curves(drawn), drawn[:1])
+    figures = bench.run(found, noise, draws, progress())
+    if not takes_output(json_file):
+        Console().print(bench.table(figures))
+    write_json(figures, json_file)
 
 
 @app.command()
