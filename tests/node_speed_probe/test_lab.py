@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import yaml
 from kwok import parts
 from kwok.errors import LabError
 from kwok.lab import Lab
-from kwok.physics import NodeSpeed
+from kwok.physics import MEASURED, NodeSpeed
 from kwok.pods import pod
 from kwok.scenario import Image, Scenario
 from node_speed_probe.controller import LEASE_NAME
@@ -42,7 +43,8 @@ def installed(lab: Lab) -> Lab:
 @pytest.fixture
 def model(node_model: Callable[[Scenario], object], installed: Lab) -> None:
     speeds = {name: NodeSpeed(tau_s, 0.2) for name, tau_s in TRUTH_S.items()}
-    node_model(Scenario(0, speeds, NodeSpeed(0.5, 0.2), images={IMAGE: Image(1.0, 123_456)}))
+    images = {IMAGE: Image(1.0, 123_456)}
+    node_model(Scenario(0, speeds, NodeSpeed(0.5, 0.2), images=images, physics=replace(MEASURED, spread=0.0)))
 
 
 @pytest.fixture
