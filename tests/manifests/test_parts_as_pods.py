@@ -303,6 +303,8 @@ def test_a_kneepolicy_decides_and_the_adapter_serves_its_number(
         installed.wait_for(served, "the number of the policy's status as a metric")
     assert not failed
     installed.kube.delete(f"{path}/by-metrics")
+    checkout = f"/apis/apps/v1/namespaces/{shop}/deployments/checkout"
+    installed.kube.delete(checkout, propagationPolicy="Background")
 
 
 def deployment(name: str, replicas: int) -> dict[str, Any]:

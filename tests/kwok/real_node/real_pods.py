@@ -30,6 +30,8 @@ def real_pod(name: str, node: str = "", **container: Any) -> Json:
                     "image": images.reference("function-server"),
                     "env": [{"name": "SERVICE_TIME_MS", "value": "10"}],
                     "resources": {"requests": resources, "limits": resources},
+                    # Without it a container that has started counts as Ready before it listens.
+                    "readinessProbe": {"tcpSocket": {"port": FUNCTION_PORT}, "periodSeconds": 1},
                     **container,
                 }
             ],
@@ -39,7 +41,8 @@ def real_pod(name: str, node: str = "", **container: Any) -> Json:
 
 def tool_pod(name: str, node: str = "", **container: Any) -> Json:
     """A pod that waits. It has the host's programs and this Python, not its network or processes."""
-    pod = real_pod(name, node, **{"command": ["/usr/bin/sleep", "3600"], **container})
+    waits: Json = {"command": ["/usr/bin/sleep", "3600"], "readinessProbe": None}
+    pod = real_pod(name, node, **waits | container)
     places = {"/usr": "/usr", "/lib": "/usr/lib", "/lib64": "/usr/lib64", sys.base_prefix: sys.base_prefix}
     pod["spec"]["volumes"] = [
         {"name": f"v{i}", "hostPath": {"path": path}} for i, path in enumerate(places.values())
