@@ -36,10 +36,11 @@ _NOISE = np.array([0.012, 0.03, 0.06])
 # Error of the curves themselves, as a share of the highest score. Without it a small score, which says little
 # about the knee, would weigh as much as a high one.
 _MISFIT = 0.01
-_LEAST = 0.02  # floor of a score, as a share of the highest: the log of 0 would rule out every curve
 # Scores farther than this (root mean square, share of the highest) from the likeliest curve follow no curve.
 _UNEXPLAINED = 0.15
 _GOOD_ENOUGH = 0.9
+_CURVES_MIN = 10.0
+_TRUST = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12)
 _FIRST = 0.4  # where to measure first, as a share of the range; nearer to 0 or 1 costs a sample more
 _COST_OFFSET = 0.1
 
@@ -120,7 +121,7 @@ def fitted(points: tuple[Point, ...], left: int, right: int) -> Fit | None:
 def _weigh(points: tuple[Moved, ...], right: int) -> _Belief:
     score = np.array([p.score for p in points])
     highest = float(score.max())
-    score = np.maximum(score, _LEAST * highest)
+    score = np.maximum(score, curves.LEAST * highest)
     predicted = curves.log_values_at(np.array([p.replicas for p in points]) / right)
     apart = np.log(score)[None, :] - predicted
     log_weights, heights = [], []
@@ -132,9 +133,7 @@ def _weigh(points: tuple[Moved, ...], right: int) -> _Belief:
         constant = 0.5 * np.log(precision).sum() - 0.5 * np.log(precision.sum())
         log_weights.append(curves.log_prior() - 0.5 * misfit + constant)
         heights.append(height)
-    joint = np.array(log_weights)
-    joint = np.exp(joint - joint.max())
-    joint /= joint.sum()
+    joint = _tempered(np.array(log_weights))
     weight = joint.sum(axis=0)
     log_height = (joint * np.array(heights)).sum(axis=0) / np.maximum(weight, 1e-300)
     likeliest = int(weight.argmax())
@@ -146,6 +145,20 @@ def _weigh(points: tuple[Moved, ...], right: int) -> _Belief:
         highest,
         float(np.sqrt((residual**2).mean())),
     )
+
+
+def _tempered(log_weights: Array) -> Array:
+    """Weights with the sum 1, flattened until `_CURVES_MIN` curves share them.
+
+    Where only a few curves of the table are near the points, the true one lies between them.
+    """
+    log_weights = log_weights - log_weights.max()
+    for trust in _TRUST:
+        joint = np.exp(trust * log_weights)
+        joint /= joint.sum()
+        if 1.0 / (joint.sum(axis=0) ** 2).sum() >= _CURVES_MIN:
+            break
+    return joint
 
 
 def _estimate(weight: Array, at: Array, within: float) -> tuple[int, float]:

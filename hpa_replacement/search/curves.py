@@ -6,8 +6,8 @@ almost straight. So the search starts from how scores saturate, and lets the poi
 All curves are made of h(t) = t / (t^q + b^q)^(1/q) over t = replicas / right: q = 1 is Amdahl's hyperbola,
 which fig. 2 of the paper follows; a large q is linear up to b, then flat. Some are h and h^2 on a grid (with
 a closed loop the score is throughput squared over clients, so squares are as common), some mixtures of two,
-with a linear share, a power of t, a part that is there at any size or a fall behind the peak, and some three
-straight pieces.
+with a linear share, a power of t, a part that is there at any size or a fall behind the peak, some three
+straight pieces, and some rise late: a few replicas do little, then comes a steep part, a cliff or stairs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["grid", "knees", "log_prior", "log_values", "log_values_at"]
+__all__ = ["LEAST", "grid", "knees", "log_prior", "log_values", "log_values_at"]
 
 Array = NDArray[np.float64]
 Table = NDArray[np.float32]
@@ -26,6 +26,9 @@ Table = NDArray[np.float32]
 _BENDS = (1.0, 1.6, 2.5, 6.0, 100.0)
 _MIXED = 4000
 _KINKED = 3000
+_LATE = 5000
+_PRIOR = {"single": 0.35, "mixed": 0.3, "kinked": 0.12, "late": 0.23}
+LEAST = 0.02  # floor of a score, as a share of the highest: the log of 0 would rule out every curve
 # A curve that is nowhere 5 % of its height above its chord has no knee: every replica is worth as much as the
 # first.
 _STRAIGHT = 0.05
@@ -35,8 +38,8 @@ _FLAT = 0.10
 
 @dataclass(frozen=True)
 class _Curves:
-    """One row a curve: (offset + (1 - offset) ((w h(b1) + (1 - w) h(b2)) (1 - linear) + linear t)^power
-    t^tail) / (1 + (fall t)^2)."""
+    """One row a curve: (offset min(t / b1, 1)^rise + (1 - offset) ((w h(b1) + (1 - w) h(b2)) (1 - linear) +
+    linear t)^power t^tail / (1 + (b3 / t)^late)) / (1 + (fall t)^2). With a `step` t goes up in steps."""
 
     b1: Array
     b2: Array
@@ -47,6 +50,10 @@ class _Curves:
     tail: Array
     offset: Array
     fall: Array
+    b3: Array
+    late: Array
+    rise: Array
+    step: Array
     prior: Array
 
 
@@ -54,7 +61,10 @@ def _single() -> _Curves:
     scales = np.geomspace(0.004, 4.0, 110)
     b, q, power = (a.ravel() for a in np.meshgrid(scales, _BENDS, (1.0, 2.0)))
     none = np.zeros(len(b))
-    return _Curves(b, b, none + 1.0, q, power, none, none, none, none, none + 0.45 / len(b))
+    return _Curves(
+        b, b, none + 1.0, q, power, none, none, none, none, none + 1.0, none, none, none,
+        none + _PRIOR["single"] / len(b),
+    )  # fmt: skip
 
 
 def _mixed(rng: np.random.Generator) -> _Curves:
@@ -74,7 +84,11 @@ def _mixed(rng: np.random.Generator) -> _Curves:
         tail=some(0.25, 0.0, 0.7),
         offset=some(0.4, 0.0, 0.6),
         fall=some(0.1, 0.5, 2.5),
-        prior=np.full(n, 0.4 / n),
+        b3=np.ones(n),
+        late=np.zeros(n),
+        rise=np.zeros(n),
+        step=np.zeros(n),
+        prior=np.full(n, _PRIOR["mixed"] / n),
     )
 
 
@@ -89,33 +103,65 @@ def _kinked(rng: np.random.Generator) -> _Curves:
     none = np.zeros(n)
     return _Curves(
         kink1, kink2, rise1 / (rise1 + rise2), none + _BENDS[-1], none + 1.0,
-        slope3 / (rise1 + rise2 + slope3), none, none, none, none + 0.15 / n,
+        slope3 / (rise1 + rise2 + slope3), none, none, none, none + 1.0, none, none, none,
+        none + _PRIOR["kinked"] / n,
     )  # fmt: skip
+
+
+def _late(rng: np.random.Generator) -> _Curves:
+    """Curves that rise late: Hill's function, alone or times h."""
+    n = _LATE
+
+    def some(share: float, low: float, high: float, otherwise: float = 0.0) -> Array:
+        return np.where(rng.random(n) < share, rng.uniform(low, high, n), otherwise)
+
+    b = np.exp(rng.uniform(np.log(0.02), np.log(0.65), n))  # later ones have no knee before the right end
+    none = np.zeros(n)
+    return _Curves(
+        b1=b,
+        b2=b,
+        w=none + 1.0,
+        q=rng.choice(_BENDS, n),
+        power=rng.choice((0.0, 0.0, 1.0, 2.0), n),
+        linear=none,
+        tail=some(0.3, 0.0, 0.5),
+        offset=some(0.6, 0.0, 0.6),
+        fall=some(0.1, 0.5, 2.5),
+        b3=b * np.exp(rng.uniform(-0.3, 0.3, n)),
+        late=np.exp(rng.uniform(0.0, np.log(100.0), n)),
+        rise=some(0.5, 0.0, 2.0),
+        step=some(0.15, 0.03, 0.25),
+        prior=np.full(n, _PRIOR["late"] / n),
+    )
 
 
 @lru_cache(maxsize=1)
 def _curves() -> _Curves:
     rng = np.random.default_rng(5)  # a fixed random draw, since a grid over six parameters would be too large
-    parts = (_single(), _mixed(rng), _kinked(rng))
+    parts = (_single(), _mixed(rng), _kinked(rng), _late(rng))
     return _Curves(**{f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(_Curves)})
 
 
 def _log_values(t: Array) -> Array:
     """Every curve (rows) at the places `t` (columns)."""
     c = _curves()
-    x = t[None, :]
 
     def row(name: str) -> Array:
         return np.asarray(getattr(c, name)[:, None])
+
+    step = row("step")
+    x = np.where(step > 0, np.ceil(t[None, :] / np.where(step > 0, step, 1.0) - 1e-9) * step, t[None, :])
 
     def saturating(b: Array) -> Array:
         return np.asarray(np.exp(-np.logaddexp(0.0, row("q") * np.log(b / x)) / row("q")))
 
     mixture = row("w") * saturating(row("b1")) + (1.0 - row("w")) * saturating(row("b2"))
     rising = (mixture * (1.0 - row("linear")) + row("linear") * x) ** row("power") * x ** row("tail")
-    return np.asarray(
-        np.log((row("offset") + (1.0 - row("offset")) * rising) / (1.0 + (row("fall") * x) ** 2))
-    )
+    rising *= np.exp(-np.logaddexp(0.0, row("late") * np.log(row("b3") / x)))
+    early = row("offset") * np.minimum(x / row("b1"), 1.0) ** row("rise")
+    values = np.log((early + (1.0 - row("offset")) * rising) / (1.0 + (row("fall") * x) ** 2))
+    # As for measured scores: the log of next to nothing would rule the curve out.
+    return np.asarray(np.maximum(values, values.max(axis=1, keepdims=True) + np.log(LEAST)))
 
 
 @lru_cache(maxsize=1)
