@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,6 +25,10 @@ app = typer.Typer(no_args_is_help=True, help="Experiments: ours and the baseline
 # The FCMA authors' problems are no part of this repository: their folder is named with --data.
 FCMA_DATA = Path("fcma-data")
 
+Trace = Annotated[
+    Path | None,
+    typer.Option("--trace", help="Folder of an Azure trace sample; default: the extract shipped."),
+]
 Weight = Annotated[int, typer.Option(min=1, help="The extender's weight in the scheduler's configuration.")]
 
 
@@ -51,15 +56,42 @@ def placement(
     equal_rounds: Annotated[int, typer.Option(min=0, help="Rounds with equal nodes.")] = 3,
     quick: Annotated[bool, typer.Option(help="Three rounds and two.")] = False,
     weight: Weight = WEIGHT,
+    step_s: Annotated[
+        float | None, typer.Option(min=0.1, help="Seconds between changes of a node's speed; default 60.")
+    ] = None,
+    spread: Annotated[
+        float | None,
+        typer.Option(min=0.0, max=2.0, help="Standard deviation of ln(seconds a container); default 0.34."),
+    ] = None,
+    seeds: Seeds = None,
+    simulated: Annotated[
+        bool, typer.Option("--simulated", help="In virtual time: the gain over --step-s and --spread.")
+    ] = False,
     json_file: JsonFile = None,
     plot: Annotated[Path | None, typer.Option(help="Write a picture of the first round there.")] = None,
 ) -> None:
     """How much sooner a scale-out is Ready with the extender."""
-    from experiments.placement.bench import run
+    drawn = parse_seeds(seeds) if seeds else None
+    if simulated:
+        from experiments.placement import curves
+
+        axes = curves.Axes.quick() if quick else curves.Axes()
+        if step_s is not None or spread is not None:
+            axes = replace(axes, steps_s=[step_s or axes.default_step_s], spreads=(),
+                           default_spread=axes.default_spread if spread is None else spread)  # fmt: skip
+        found = curves.run(replace(axes, seeds=drawn) if drawn else axes, progress())
+        if not takes_output(json_file):
+            Console().print(curves.table(found))
+        write_json(found, json_file)
+        return
+    from experiments.placement.bench import Plan, run
 
     if quick:
         rounds, equal_rounds = min(rounds, 3), min(equal_rounds, 2)
-    figures = run(rounds, equal_rounds, weight, progress())
+    from kwok.scenario import SPREAD, Walk
+
+    walk = Walk.of_spread(SPREAD if spread is None else spread, step_s or Walk.step_s)
+    figures = run(Plan(drawn or REPORTED[:rounds], REPORTED[:equal_rounds], weight, walk), progress())
     if plot:
         from experiments.plots import placement_plot
 
@@ -248,7 +280,8 @@ def knee_search(
     from experiments.kneescale import knee_search as bench
     from experiments.kneescale.curve_file import read_curves
 
-    drawn = parse_seeds(seeds) if seeds else REPORTED[: 5 if curves else 20]
+    # The first reported seeds were looked at before the search was changed.
+    drawn = parse_seeds(seeds) if seeds else REPORTED[100 : 105 if curves else 120]
     drawn = drawn[:2] if quick else drawn
     found, draws = (read_curves(curves), drawn) if curves else (bench.blind_curves(drawn), drawn[:1])
     figures = bench.run(found, noise, draws, progress())
@@ -267,17 +300,20 @@ def combofunc(
     simulated: Annotated[
         bool, typer.Option("--simulated", help="In virtual time: no lab, kube-scheduler as its formulas.")
     ] = False,
+    seeds: Seeds = None,
+    trace: Trace = None,
     json_file: JsonFile = None,
     plots: Annotated[Path | None, typer.Option(help="Write pictures into this folder.")] = None,
 ) -> None:
     """Scaling time and cost of functions: ours, and stock, Random Fit, Autopilot, ours without in-place."""
     from experiments.combofunc import command as bench_combofunc
 
-    say = progress()
+    say, drawn = progress(), parse_seeds(seeds) if seeds else None
+    options = bench_combofunc.Options(quick, rounds, arm or [], drawn, trace)
     if simulated:
-        found = bench_combofunc.simulate(quick, say)
+        found = bench_combofunc.simulate(options, say)
     else:
-        found = bench_combofunc.play(quick, rounds, arm or [], json_file, say)
+        found = bench_combofunc.play(options, json_file, say)
     if plots:
         from experiments.combofunc.pictures import draw_all
 

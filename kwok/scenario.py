@@ -25,6 +25,7 @@ __all__ = [
     "MEASURED",
     "MEASURED_SPEED",
     "PAPER",
+    "SPREAD",
     "Image",
     "NodeSpeed",
     "Physics",
@@ -32,6 +33,9 @@ __all__ = [
     "Walk",
     "tagged",
 ]
+
+
+SPREAD = 0.34  # the standard deviation of ln(tau) with the defaults of `Walk`
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,13 @@ class Walk:
         check("walk.reversion", self.reversion, 1e-6, 1)
         check("walk.volatility", self.volatility, 0, 10)
         check("walk.max_ratio", self.max_ratio, 1, 100)
+
+    @classmethod
+    def of_spread(cls, spread: float, step_s: float) -> Walk:
+        """A walk whose ln(tau) has this standard deviation before it is clipped."""
+        reversion = cls.reversion
+        volatility = spread * math.sqrt(2 * reversion - reversion**2)
+        return cls(step_s, reversion, volatility, max(cls.max_ratio ** (spread / SPREAD), 1.0))
 
 
 @dataclass(frozen=True)

@@ -80,9 +80,14 @@ class ScoredNodes:
             setattr(nodes, name, np.repeat(getattr(nodes, name), count, axis=1))
         return nodes
 
+    def fitting(self, kind: int) -> Ints:
+        """The nodes with room for one more pod of the kind."""
+        possible: Ints = np.flatnonzero(self._fits[kind])
+        return possible
+
     def best(self, kind: int) -> Ints:
         """The nodes with the highest score for one more pod of the kind; none where it does not fit."""
-        possible: Ints = np.flatnonzero(self._fits[kind])
+        possible = self.fitting(kind)
         if len(possible) < 2:
             return possible
         weight = math.log(len(possible) + 2)  # topologyNormalizingWeight

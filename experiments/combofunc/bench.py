@@ -12,10 +12,10 @@ import heapq
 import itertools
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ _UTILISATION_TICKS = 5
 
 @dataclass(frozen=True)
 class Plan:
-    rounds: int
+    seeds: Sequence[int]  # one a round
     workload: Workload
     arms: tuple[str, ...] = ARMS
 
@@ -57,24 +57,25 @@ class Plan:
             raise TrafficError(f"arm: {sorted(unknown)[0]!r} is not one of {', '.join(ARMS)}")
 
     @classmethod
-    def full(cls, rounds: int, arms: tuple[str, ...]) -> Plan:
+    def full(cls, seeds: Sequence[int], arms: tuple[str, ...], trace: Path | None = None) -> Plan:
         """About two hours with three rounds."""
-        return cls(rounds, replace(Workload(), minutes=22), arms)
+        return cls(seeds, Workload(minutes=22, trace=trace), arms)
 
     @classmethod
-    def quick(cls, arms: tuple[str, ...]) -> Plan:
-        """About a quarter of an hour."""
-        return cls(1, replace(Workload(), minutes=6), arms)
+    def quick(cls, seeds: Sequence[int], arms: tuple[str, ...], trace: Path | None = None) -> Plan:
+        """One round: about a quarter of an hour."""
+        return cls(seeds[:1], Workload(minutes=6, trace=trace), arms)
 
     def round_name(self, seed: int) -> str:
         """Names everything that the result depends on, so that a file of results is never used for another
         plan."""
-        return f"combofunc-{self.workload.nodes}-{self.workload.minutes}min-{seed}"
+        trace = f"-{self.workload.trace.name}" if self.workload.trace else ""
+        return f"combofunc{trace}-{self.workload.nodes}-{self.workload.minutes}min-{seed}"
 
     @property
     def minutes(self) -> float:
         """The play time, without starting the lab."""
-        return self.rounds * len(self.arms) * (self.workload.duration_s + 25) / 60
+        return len(self.seeds) * len(self.arms) * (self.workload.duration_s + 25) / 60
 
 
 def run(
@@ -82,7 +83,7 @@ def run(
 ) -> dict[str, Any]:
     """Play all arms. Finished arms are read from `partial`, and new ones are appended to it."""
     played: dict[str, dict[str, Any]] = read_played(partial)
-    seeds = range(1, plan.rounds + 1)
+    seeds = plan.seeds
     missing = [
         (seed, arm)
         for seed in seeds
@@ -102,6 +103,7 @@ def run(
     outcomes = {arm: [_outcome(played[plan.round_name(s)][arm]) for s in seeds] for arm in plan.arms}
     return compared(outcomes) | {
         "simulated": False,
+        "seeds": list(seeds),
         "rounds": {arm: [asdict(o) for o in rounds] for arm, rounds in outcomes.items()},
         "sizes": {a: {f: c.label(FUNCTIONS[f]) for f, c in choices[a].items()} for a in BASELINES},
         "utilisation": {arm: utilisation(rounds) for arm, rounds in outcomes.items()},

@@ -12,6 +12,7 @@ from experiments.combofunc.arms import BASELINES, OURS
 from experiments.combofunc.simulation import Outcome
 from experiments.combofunc.track import Track
 from experiments.combofunc.workload import FUNCTIONS
+from experiments.intervals import geometric_mean
 
 __all__ = ["averages", "compared", "decisions", "ratios", "utilisation"]
 
@@ -24,12 +25,16 @@ _RATIOS = {
     "memory_ratio": "gib",
     "short_ratio": "short",
 }
+# A rise that needed nothing counts as this, on both sides: nobody notices less.
+_LEAST_SCALING_S = 0.02
 Averages = Mapping[str, Mapping[str, float]]  # function -> figure
 
 
 def compared(played: Mapping[str, Sequence[Outcome]]) -> dict[str, Any]:
+    """Figures of each arm over all rounds, and baseline / ours with intervals over rounds and functions."""
+    rounds = {arm: [averages([outcome]) for outcome in outcomes] for arm, outcomes in played.items()}
     arms = {arm: averages(outcomes) for arm, outcomes in played.items()}
-    return {key: ratios(arms, of) for key, of in _RATIOS.items()} | {"arms": arms}
+    return {key: ratios(rounds, of) for key, of in _RATIOS.items()} | {"arms": arms}
 
 
 def averages(outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:
@@ -58,18 +63,21 @@ def _average(tracks: Sequence[Track]) -> dict[str, float]:
     return {key: round(value, 4) for key, value in found.items()}
 
 
-def ratios(arms: Mapping[str, Averages], of: str) -> dict[str, dict[str, Any]]:
-    """Baseline / ours: above 1, ours is better."""
+def ratios(rounds: Mapping[str, Sequence[Averages]], of: str) -> dict[str, dict[str, Any]]:
+    """Baseline / ours: above 1, ours is better. Geometric means, because a half and a double cancel out."""
+    least = _LEAST_SCALING_S if of == "scaling_s" else 0.0
     found: dict[str, dict[str, Any]] = {}
-    for arm in BASELINES:
-        each = {
-            f: round(arms[arm][f][of] / ours[of], 4)
-            for f, ours in arms[OURS].items()
-            if arm in arms and ours[of] > 0
-        }
-        if each:
-            mean = round(statistics.mean(each.values()), 4)
-            found[arm] = {"best": max(each.values()), "mean": mean, "by_function": each}
+    for arm in (a for a in BASELINES if a in rounds):
+        table = [
+            [(theirs[name][of] + least) / (ours[name][of] + least) for name in FUNCTIONS]
+            for theirs, ours in zip(rounds[arm], rounds[OURS], strict=True)
+            if all(averages[name][of] + least > 0 for averages in (theirs, ours) for name in FUNCTIONS)
+        ]
+        if table:
+            by_function = np.exp(np.log(table).mean(axis=0))
+            found[arm] = {key: round(value, 4) for key, value in geometric_mean(table).items()} | {
+                "by_function": {n: round(float(r), 4) for n, r in zip(FUNCTIONS, by_function, strict=True)}
+            }
     return found
 
 

@@ -28,6 +28,7 @@ from experiments.combofunc.figures import averages, compared, decisions, utilisa
 from experiments.combofunc.model import Scaler
 from experiments.combofunc.simulation import Outcome, simulate
 from experiments.combofunc.workload import FUNCTIONS, Workload
+from experiments.seeds import REPORTED, SWEEP
 
 __all__ = ["Extent", "run"]
 
@@ -38,17 +39,23 @@ Say = Callable[[str], None]
 class Extent:
     """How much is played."""
 
-    seeds: int = 5
-    sweep_seeds: int = 3
+    seeds: Sequence[int] = REPORTED[:20]
+    sweep_seeds: Sequence[int] = SWEEP[:3]
     price_weights: tuple[float, ...] = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # RQ4
     nodes: tuple[int, ...] = (12, 16, 24, 32, 64)  # RQ5, the load as on 16
     taus_create_s: tuple[float, ...] = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)  # RQ6
     keep_warm_s: tuple[float, ...] = (0.0, 20.0, 60.0, 100.0, 200.0)
-    varied_seeds: int = 3  # for each varied parameter
+    varied_seeds: Sequence[int] = REPORTED[:3]  # for each varied parameter
 
     @classmethod
     def quick(cls) -> Extent:
-        return cls(2, 1, (0.05, 0.25, 1.0), (16, 32), (0.2, 1.0, 5.0), (0.0, 100.0), 1)
+        return cls(
+            REPORTED[:2], SWEEP[:1], (0.05, 0.25, 1.0), (16, 32), (0.2, 1.0, 5.0), (0.0, 100.0), REPORTED[:1]
+        )
+
+    def with_seeds(self, seeds: Sequence[int]) -> Extent:
+        """Report other seeds; the baselines are still swept on the same ones."""
+        return replace(self, seeds=seeds, varied_seeds=seeds[: len(self.varied_seeds)])
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,7 @@ Play = Callable[[Sequence[_Job]], list[Outcome]]
 def run(workload: Workload, extent: Extent, planned: PlannedOf, say: Say) -> dict[str, Any]:
     with _player(planned) as play:
         choices, sweep = _sweep(workload, extent, play, say)
-        seeds = range(1, extent.seeds + 1)
+        seeds = extent.seeds
         played = {arm: play(_jobs(arm, workload, seeds, choices)) for arm in ARMS}
         say("the comparison is played")
         found = compared(played)
@@ -80,7 +87,7 @@ def run(workload: Workload, extent: Extent, planned: PlannedOf, say: Say) -> dic
             "utilisation": {arm: utilisation(outcomes) for arm, outcomes in played.items()},
             "decision_ms": {"16": decisions(played[OURS])},
         }
-        some = range(1, extent.varied_seeds + 1)
+        some = extent.varied_seeds
         found["price_weight"] = {
             str(weight): averages(play(_jobs(OURS, workload, some, choices, price_weight=weight)))
             for weight in extent.price_weights
@@ -150,7 +157,7 @@ def _sweep(
     """
     choices: dict[str, Choices] = {}
     tables: dict[str, Any] = {}
-    seeds = range(1, extent.sweep_seeds + 1)
+    seeds = extent.sweep_seeds
     for arm in BASELINES:
         alike = candidates(arm)
         outcomes = [play(_jobs(arm, workload, seeds, {arm: dict.fromkeys(FUNCTIONS, c)})) for c in alike]

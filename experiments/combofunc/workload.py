@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from experiments.client_trace import Invocations, read
+from experiments.client_trace import Invocations, eligible, read
 from kwok.errors import TrafficError
 from kwok.physics import MEASURED_SPEED
 from kwok.scenario import Scenario
@@ -139,6 +139,7 @@ class Workload:
     resident_gib_per_core: tuple[float, float] = (1.0, 3.0)  # uniformly; a node has 2
     newcomers_every_s: float = 8.0  # on each node, on average (exponential gaps)
     newcomer_lifetime_s: float = 16.0
+    trace: Path | None = None  # a folder of another Azure sample; None: the extract shipped
 
     @property
     def duration_s(self) -> float:
@@ -154,7 +155,7 @@ class Workload:
         )
 
     def targets(self, seed: int) -> dict[str, Targets]:
-        trace = read(EXTRACT)
+        trace = self._invocations()
         length = len(trace[0].counts)
         if not 0 < self.minutes <= length or len(trace) < len(FUNCTIONS):
             raise TrafficError(f"minutes: {self.minutes!r} must be 1 to {length}, the minutes of the extract")
@@ -165,6 +166,11 @@ class Workload:
             function.name: self._targets(function, series, begin, draw.uniform(0, self.minute_s))
             for function, series in zip(FUNCTIONS.values(), chosen, strict=True)
         }
+
+    def _invocations(self) -> list[Invocations]:
+        if self.trace is None:
+            return read(EXTRACT)
+        return [series for series in read(self.trace / "invocations.csv") if eligible(series)]
 
     def _targets(self, function: Function, series: Invocations, begin: int, offset_s: float) -> Targets:
         # The busiest minute of the hour, also where fewer are played, so that these are its beginning.

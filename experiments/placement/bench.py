@@ -11,8 +11,8 @@ from __future__ import annotations
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from experiments.arrivals import Arrivals, is_ready
@@ -25,14 +25,15 @@ from experiments.placement.workload import (
     residents,
     scale_out,
 )
+from experiments.seeds import REPORTED
 from kwok import parts
 from kwok.lab import Lab
 from kwok.physics import MEASURED
 from kwok.pods import delete_pods, wait_for_account
-from kwok.scenario import Scenario
+from kwok.scenario import Scenario, Walk
 from surgekit.kube.pods import Creation, creation, requests
 
-__all__ = ["Arm", "Trial", "play", "prepare", "run"]
+__all__ = ["Arm", "Plan", "Trial", "play", "prepare", "run"]
 
 GIB = float(1 << 30)
 
@@ -44,6 +45,7 @@ class Trial:
     workload: Workload
     seed: int
     equal_nodes: bool = False  # one constant speed instead of speeds drawn from the seed
+    walk: Walk = field(default_factory=Walk)  # of the speeds drawn
 
 
 @dataclass(frozen=True)
@@ -59,16 +61,22 @@ class Arm:
     fragments_after: dict[str, float]
 
 
-def run(
-    rounds: int, equal_rounds: int, weight: int, say: Callable[[str], None], workload: Workload | None = None
-) -> dict[str, Any]:
-    workload = workload or Workload()
+@dataclass(frozen=True)
+class Plan:
+    seeds: Sequence[int] = REPORTED[:7]  # of rounds with nodes of different speeds
+    equal_seeds: Sequence[int] = REPORTED[:3]  # of rounds with equal nodes
+    weight: int = parts.WEIGHT  # of the extender
+    walk: Walk = field(default_factory=Walk)
+    workload: Workload = field(default_factory=Workload)
+
+
+def run(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
+    workload, weight = plan.workload, plan.weight
     with Lab.temporary("bench-placement") as lab:
         nodes = prepare(lab, workload)
-        drawn = [_round(lab, nodes, Trial(workload, seed), weight, say) for seed in range(1, rounds + 1)]
+        drawn = [_round(lab, nodes, Trial(workload, s, walk=plan.walk), weight, say) for s in plan.seeds]
         equal = [
-            _round(lab, nodes, Trial(workload, seed, equal_nodes=True), weight, say)
-            for seed in range(1, equal_rounds + 1)
+            _round(lab, nodes, Trial(workload, s, equal_nodes=True), weight, say) for s in plan.equal_seeds
         ]
     speedups = [r["speedup"] for r in drawn]
     ours = [r["extender"] for r in drawn]
@@ -82,6 +90,7 @@ def run(
             statistics.mean(r["stock"]["fragments_after"]["cores"] for r in drawn), 3
         ),
         "weight": weight,
+        "walk": asdict(plan.walk),
         "workload": asdict(workload),
         "rounds": drawn,
         "equal_rounds": equal,
@@ -128,7 +137,7 @@ def play(lab: Lab, nodes: list[str], trial: Trial, weight: int | None, *, keep: 
     lab.start_node_model(
         Scenario.equal(nodes, tau_create_s=tau_s, physics=MEASURED)
         if trial.equal_nodes
-        else Scenario.draw(seed, nodes, tau_create_s=tau_s)
+        else Scenario.draw(seed, nodes, tau_create_s=tau_s, walk=trial.walk)
     )
     residents(lab.kube, nodes, workload, seed)
     background = Background(lab.kube, nodes, workload, seed)

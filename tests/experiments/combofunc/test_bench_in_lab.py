@@ -25,7 +25,7 @@ CHOICES = {
 
 def test_an_arm_that_there_is_not() -> None:
     with pytest.raises(TrafficError, match="arm: 'best' is not one of ours, stock"):
-        Plan.quick(("ours", "best"))
+        Plan.quick([1], ("ours", "best"))
 
 
 @pytest.mark.lab
@@ -34,7 +34,7 @@ def test_every_arm_meets_its_targets_and_a_second_run_plays_nothing(tmp_path: Pa
     workload = replace(
         Workload(), nodes=4, minutes=2, minute_s=8.0, peak_cores=4.0, tau_create_s=0.2, tau_resize_s=0.1
     )
-    plan, partial, said = Plan(1, workload), tmp_path / "played.jsonl", list[str]()
+    plan, partial, said = Plan([1], workload), tmp_path / "played.jsonl", list[str]()
     found = run(plan, CHOICES, partial, said.append)
     assert set(found["time_ratio"]) == set(ARMS) - {"ours"}
     for arm, (outcome,) in found["rounds"].items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -166,15 +167,15 @@ def test_the_same_seed_gives_the_same(played: dict[str, Outcome]) -> None:
 
 def test_ratios_are_baseline_over_ours(played: dict[str, Outcome]) -> None:
     found = compared({arm: [outcome] for arm, outcome in played.items()})
-    for key in ("time_ratio", "cost_ratio"):
+    for key in ("time_ratio", "cost_ratio", "unit_cost_ratio"):
         assert set(found[key]) == {"stock", "random_fit", "autopilot", "no_inplace"}
-    ratio = found["time_ratio"]["stock"]
-    each = {
-        f: found["arms"]["stock"][f]["scaling_s"] / found["arms"]["ours"][f]["scaling_s"] for f in FUNCTIONS
-    }
-    assert ratio["by_function"] == pytest.approx(each, abs=1e-3)
-    assert ratio["best"] == max(ratio["by_function"].values())
-    assert ratio["mean"] == pytest.approx(sum(each.values()) / len(each), abs=1e-3)
+    arms = found["arms"]
+    for key, of, least in (("time_ratio", "scaling_s", 0.02), ("cost_ratio", "cost", 0.0)):
+        ratio = found[key]["stock"]
+        each = {f: (arms["stock"][f][of] + least) / (arms["ours"][f][of] + least) for f in FUNCTIONS}
+        assert ratio["by_function"] == pytest.approx(each, abs=1e-3)
+        assert ratio["geomean"] == pytest.approx(statistics.geometric_mean(each.values()), abs=1e-3)
+        assert ratio["low"] <= ratio["geomean"] <= ratio["high"]
 
 
 def test_sweeps_try_every_size() -> None:
