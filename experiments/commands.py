@@ -230,7 +230,7 @@ def kneescale(
     time_factor: Annotated[
         float, typer.Option(min=1.0, max=4.0, help="All loops run this many times as fast.")
     ] = 4.0,
-    at_once: Annotated[int, typer.Option(min=1, help="Arms that are played side by side.")] = 3,
+    at_once: Annotated[int, typer.Option(min=1, help="Arms that are played side by side.")] = 4,
     data: Annotated[
         Path | None, typer.Option(help="Folder of an Azure trace sample; default: the extract shipped.")
     ] = None,

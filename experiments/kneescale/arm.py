@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.kneescale.controller import SEARCH_ANNOTATION
 from experiments.kneescale.openfaas_rule import OpenFaasRule
-from experiments.kneescale.plan import SAMPLING_S, Load
+from experiments.kneescale.plan import CONSTANT, HPAS, SAMPLING_S, Load
 from experiments.kneescale.searches import SEARCHES
 from experiments.kneescale.track import Track
 from kwok.hpa_loops import default_behavior
@@ -61,7 +61,9 @@ class Arm:
     def begin(self) -> None:
         for name, function in FUNCTIONS.items():
             most = CLUSTER.capacity(function.cpu_cores)
-            least = OpenFaasRule(most).least if self.name == "openfaas" else 1
+            least = self._load.constant(most) if self.name == CONSTANT else 1
+            if self.name == "openfaas":
+                least = OpenFaasRule(most).least
             self._bench.traffic.deploy(name, self._namespace, least, self._bench.selector(self._slot, name))
             if self.name == "openfaas":
                 self._rules[name] = OpenFaasRule(most, for_s=10.0 / self._bench.time_factor)
@@ -70,7 +72,7 @@ class Arm:
             most = CLUSTER.capacity(function.cpu_cores)
             if self.name in SEARCHES:
                 self._kube.create(_POLICIES.format(self._namespace), self._policy(name, most))
-            elif self.name.startswith("hpa"):
+            elif self.name in HPAS:
                 self._kube.create(self._hpas, self._hpa(name, most))
 
     @property

@@ -31,7 +31,7 @@ class Options:
     load: str | None = None  # None: both
     rounds: int = 3
     time_factor: float = 4.0
-    at_once: int = 3
+    at_once: int = 4
     data: Path | None = None  # of an Azure trace; None: the extract shipped
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.kneescale.plan import OURS, SAMPLING_S, Plan, Played
+from experiments.kneescale.plan import CONSTANT, OURS, SAMPLING_S, Plan, Played
 
 __all__ = ["draw_all"]
 
@@ -21,10 +21,12 @@ _STYLES: dict[str, dict[str, Any]] = {
     "hill_climbing": {"color": "#8e6c8a", "lw": 1.2},
     "random": {"color": "#8e6c8a", "lw": 1.2, "ls": ":"},
     "hpa30": {"color": "#6b7a3a", "lw": 1.2},
+    "hpa40": {"color": "#6b7a3a", "lw": 1.2, "ls": (0, (8, 2))},
     "hpa60": {"color": "#6b7a3a", "lw": 1.2, "ls": "--"},
     "hpa70": {"color": "#6b7a3a", "lw": 1.2, "ls": "-."},
     "hpa90": {"color": "#6b7a3a", "lw": 1.2, "ls": ":"},
     "openfaas": {"color": "#e08e2b", "lw": 1.4},
+    CONSTANT: {"color": "#9a9a9a", "lw": 1.4},
 }
 
 

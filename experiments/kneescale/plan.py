@@ -12,12 +12,14 @@ from experiments.client_trace import ClientTrace, client_traces
 from kwok.errors import TrafficError
 
 __all__ = [
-    "ARMS", "DYNAMIC", "LOADS", "OURS", "SAMPLING_S", "STATIONARY", "STATIONARY_CLIENTS", "Batch", "Load",
-    "Part", "Plan", "Played", "add_played", "read_played",
+    "ARMS", "CONSTANT", "DYNAMIC", "HPAS", "LOADS", "OURS", "SAMPLING_S", "STATIONARY",
+    "STATIONARY_CLIENTS", "Batch", "Load", "Part", "Plan", "Played", "add_played", "read_played",
 ]  # fmt: skip
 
 OURS = "ours"
-ARMS = (OURS, "paper", "hill_climbing", "random", "hpa30", "hpa60", "hpa70", "hpa90", "openfaas")
+CONSTANT = "constant"  # the replicas that the budget pays for until its end
+HPAS = ("hpa30", "hpa40", "hpa60", "hpa70", "hpa90")
+ARMS = (OURS, "paper", "hill_climbing", "random", *HPAS, "openfaas", CONSTANT)
 SAMPLING_S = 30.0  # III-A
 STATIONARY_CLIENTS = 20  # IV-D
 
@@ -34,6 +36,10 @@ class Load:
     def intervals(self) -> int:
         return round(self.duration_s / SAMPLING_S)
 
+    def constant(self, most: int) -> int:
+        """Replicas of the arm `constant`."""
+        return max(1, min(self.budget // self.intervals, most))
+
     def clients(self, names: Sequence[str], data: Path | None) -> dict[str, ClientTrace]:
         if self.name == "stationary":
             return {name: ClientTrace(name, self.duration_s, (STATIONARY_CLIENTS,)) for name in names}
@@ -47,7 +53,8 @@ class Load:
 STATIONARY = Load("stationary", 15 * 60.0, 1000)  # IV-D
 DYNAMIC = Load("dynamic", 120 * 60.0, 6000)  # IV-E
 LOADS = {load.name: load for load in (STATIONARY, DYNAMIC)}
-_QUICK_DYNAMIC_ARMS = (OURS, "paper", "hpa70", "hpa90", "openfaas")
+_QUICK_ARMS = tuple(arm for arm in ARMS if arm != "hill_climbing")
+_QUICK_DYNAMIC_ARMS = (OURS, "hpa40", "hpa70", "openfaas", CONSTANT)
 _QUICK_AT_ONCE = 5
 
 
@@ -108,7 +115,7 @@ class Plan:
         """Within 20 minutes: one round, the first half hour of the dynamic load and, unless `arms` are
         given, half of the arms."""
         parts = (
-            Part(STATIONARY, 1, tuple(arms) or ARMS),
+            Part(STATIONARY, 1, tuple(arms) or _QUICK_ARMS),
             Part(DYNAMIC.first(0.25), 1, tuple(arms) or _QUICK_DYNAMIC_ARMS),
         )
         chosen = tuple(part for part in parts if load in (None, part.load.name))

@@ -81,6 +81,6 @@ class KneeScale:
 
 def scaler_of(arm: str, function: Function, load: Load) -> Scaler:
     if arm not in SEARCHES:
-        return baseline(arm, function)
+        return baseline(arm, function, load)
     capacity = CLUSTER.capacity(function.cpu_cores)
     return KneeScale(SEARCHES[arm], capacity, load, simulation.Settings().creation_s)

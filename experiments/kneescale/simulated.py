@@ -16,13 +16,15 @@ from typing import Protocol
 
 from experiments.client_trace import ClientTrace
 from experiments.kneescale.openfaas_rule import OpenFaasRule
-from experiments.kneescale.plan import SAMPLING_S, Load, Part, Plan, Played
+from experiments.kneescale.plan import CONSTANT, SAMPLING_S, Load, Part, Plan, Played
 from experiments.kneescale.track import Track
 from experiments.kneescale.traffic_simulation import Clients, Sample, Settings, simulate
 from kwok.traffic.function import Function
 from kwok.traffic.functions import CLUSTER, FUNCTIONS, variants
 
-__all__ = ["Hpa", "OpenFaas", "Scaler", "ScalerOf", "baseline", "functions_of", "merged", "play", "run"]
+__all__ = [
+    "Constant", "Hpa", "OpenFaas", "Scaler", "ScalerOf", "baseline", "functions_of", "merged", "play", "run",
+]  # fmt: skip
 
 
 class Scaler(Protocol):
@@ -93,10 +95,25 @@ class OpenFaas:
         return self.rule.replicas(ticks[-1].at_s, ticks[-1].throughput_per_s, replicas)
 
 
-def baseline(arm: str, function: Function) -> Scaler:
+@dataclass
+class Constant:
+    """Never scales."""
+
+    first: int
+    tick_s: float = SAMPLING_S
+    samples: Sequence[int] = ()
+    knees: Sequence[int] = ()
+
+    def wanted(self, _: Sequence[Sample], replicas: int) -> int:
+        return replicas
+
+
+def baseline(arm: str, function: Function, load: Load) -> Scaler:
     most = CLUSTER.capacity(function.cpu_cores)
     if arm == "openfaas":
         return OpenFaas(OpenFaasRule(most))
+    if arm == CONSTANT:
+        return Constant(load.constant(most))
     return Hpa(int(arm.removeprefix("hpa")) / 100, most)
 
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
 from experiments.kneescale.openfaas_rule import OpenFaasRule
 from experiments.kneescale.plan import STATIONARY, Load, Plan
-from experiments.kneescale.simulated import Hpa, OpenFaas, Scaler, functions_of, merged, play, run
+from experiments.kneescale.simulated import (
+    Constant,
+    Hpa,
+    OpenFaas,
+    Scaler,
+    baseline,
+    functions_of,
+    merged,
+    play,
+    run,
+)
 from experiments.kneescale.traffic_simulation import Sample
 from kwok.traffic.function import Function
 from kwok.traffic.functions import FUNCTIONS
@@ -62,26 +71,11 @@ def test_openfaas_rule_stops_at_the_most() -> None:
     assert rule.replicas(10.0, 9.0, 70) == 76
 
 
-@dataclass
-class Constant:
-    replicas: int
-    tick_s: float = 15.0
-    samples: Sequence[int] = (4,)
-    knees: Sequence[int] = ()
-
-    @property
-    def first(self) -> int:
-        return self.replicas
-
-    def wanted(self, ticks: Sequence[Sample], replicas: int) -> int:
-        return replicas
-
-
 def test_over_its_budget_a_function_is_stopped() -> None:
     load = Load("stationary", 300.0, 40)
     function = FUNCTIONS["matmul"]
     trace = load.clients(["matmul"], None)["matmul"]
-    track = play(function, trace, load, Constant(10), seed=1)
+    track = play(function, trace, load, Constant(10, samples=[4]), seed=1)
     assert track.replicas == [10] * 4 + [0] * 6
     assert min(track.score[:4]) > 0
     assert track.score[5:] == [0.0] * 5
@@ -95,6 +89,13 @@ def test_samples_one_after_the_other_are_one() -> None:
     assert (both.throughput_per_s, both.latency_s, both.at_s) == (20.0, 1.25, 60.0)
     assert both.cpu_utilisation == 0.9
     assert merged([idle, idle]).latency_s is None
+
+
+@pytest.mark.parametrize(("budget", "replicas"), [(1000, 33), (10, 1), (9000, 76)])
+def test_a_constant_number_lasts_until_the_end(budget: int, replicas: int) -> None:
+    load = replace(STATIONARY, budget=budget)
+    scaler = baseline("constant", FUNCTIONS["matmul"], load)
+    assert (scaler.first, scaler.wanted([SEEN], replicas)) == (replicas, replicas)
 
 
 def constant_of(arm: str, function: Function, load: Load) -> Scaler:
