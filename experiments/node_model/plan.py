@@ -35,7 +35,7 @@ RESIZES = tuple(Cell(RESIZE, k) for k in (1, 2, 4, 8))
 class Plan:
     """How many rounds the model is fitted to, and on how many others its error is taken."""
 
-    fitted: int = 10
+    fitted: int = 5
     held_out: int = 10
 
     @classmethod
@@ -44,7 +44,7 @@ class Plan:
 
     @property
     def rounds(self) -> list[str]:
-        """Fitted and held-out rounds alternate: both see the same drift of the machine."""
+        """Fitted and held-out rounds alternate at first: both see the same drift of the machine."""
         return [
             f"{kind} {number}"
             for number in range(max(self.fitted, self.held_out))
