@@ -1,7 +1,4 @@
-"""How one emulated node behaves: its speed, and how creations and resizes on it slow each other down.
-
-`cluster_model/contention.py` has the same constants for scores and plans; a test compares them.
-"""
+"""How one emulated node behaves: its speed, and how creations and resizes on it slow each other down."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from cluster_model import contention
 from kwok.errors import ScenarioError
 
 __all__ = ["MEASURED", "MEASURED_SPEED", "PAPER", "NodeSpeed", "Physics", "check"]
@@ -74,15 +72,13 @@ class Physics:
 
 
 PAPER = Physics()
-# A real node (kubelet v1.36.3, containerd 1.6, runc, 2 cores), as `surgekit bench node-model` found it on
-# 2026-11-18 on an otherwise idle machine, from 10 rounds. On 10 others it was wrong by 4.8 % in the mean of
-# all creations (9.7 % at worst) and 4.1 % of resizes: docs/results/lab.md.
+# As `cluster_model/contention.py` has it for scores and plans, from the same measurement.
 MEASURED_SPEED = NodeSpeed(tau_create_s=0.27, tau_resize_s=0.07)
 MEASURED = Physics(
-    creations_side_by_side=1.28,
-    resizes_side_by_side=1.14,
-    extra_container=0.367,
-    creation_latency=0.174,
-    resize_latency=0.186,
+    creations_side_by_side=contention.MEASURED.creation.side_by_side,
+    resizes_side_by_side=contention.MEASURED.resize.side_by_side,
+    extra_container=contention.MEASURED.extra_container,
+    creation_latency=contention.MEASURED.creation.latency,
+    resize_latency=contention.MEASURED.resize.latency,
     spread=0.15,
 )

@@ -21,18 +21,7 @@ import yaml
 from kwok.errors import ScenarioError
 from kwok.physics import MEASURED, MEASURED_SPEED, PAPER, NodeSpeed, Physics, check
 
-__all__ = [
-    "MEASURED",
-    "MEASURED_SPEED",
-    "PAPER",
-    "SPREAD",
-    "Image",
-    "NodeSpeed",
-    "Physics",
-    "Scenario",
-    "Walk",
-    "tagged",
-]
+__all__ = ["SPREAD", "Image", "Scenario", "Walk", "tagged"]
 
 
 SPREAD = 0.34  # the standard deviation of ln(tau) with the defaults of `Walk`

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_model.contention import CONTENTION, MEASURED, PAPER, Contention, ContentionForm, Sharing
-from kwok import physics
+from cluster_model.contention import CONTENTION, PAPER, Contention, ContentionForm, Sharing
 
 FORMS = st.builds(Sharing, side_by_side=st.floats(1.0, 16.0), latency=st.floats(0.0, 1.0))
 
@@ -48,14 +47,6 @@ def test_each_further_job_costs_at_least_as_much_as_the_one_before(sharing: Shar
     """The planner's split of creations and resizes rests on this."""
     before, now, then = (sharing.slowdown(j) for j in (jobs, jobs + 1, jobs + 2))
     assert then - now >= now - before - 1e-9
-
-
-def test_scores_and_lab_share_the_measured_constants() -> None:
-    lab = physics.MEASURED
-    creation, resize = MEASURED.creation, MEASURED.resize
-    assert (creation.side_by_side, creation.latency) == (lab.creations_side_by_side, lab.creation_latency)
-    assert (resize.side_by_side, resize.latency) == (lab.resizes_side_by_side, lab.resize_latency)
-    assert MEASURED.extra_container == lab.extra_container
 
 
 def test_every_form_has_its_constants() -> None:

@@ -11,8 +11,8 @@ from experiments.commands import app
 from experiments.placement.curves import Axes, run
 from experiments.placement.simulation import Policy, simulate
 from experiments.placement.workload import Workload
-from kwok.physics import MEASURED
-from kwok.scenario import SPREAD, NodeSpeed, Scenario, Walk
+from kwok.physics import MEASURED, NodeSpeed
+from kwok.scenario import SPREAD, Scenario, Walk
 
 SMALL = replace(Workload(), nodes=4, replicas=40, warm_up_s=20.0, resident_share=(0.2, 0.2))
 NAMES = [f"node-{i}" for i in range(SMALL.nodes)]
