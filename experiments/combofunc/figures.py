@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.combofunc.arms import BASELINES, OURS
+from experiments.combofunc.arms import OURS
 from experiments.combofunc.simulation import Outcome
 from experiments.combofunc.track import Track
 from experiments.combofunc.workload import FUNCTIONS
@@ -64,10 +64,10 @@ def _average(tracks: Sequence[Track]) -> dict[str, float]:
 
 
 def ratios(rounds: Mapping[str, Sequence[Averages]], of: str) -> dict[str, dict[str, Any]]:
-    """Baseline / ours: above 1, ours is better. Geometric means, because a half and a double cancel out."""
+    """Other arm / ours: above 1, ours is better. Geometric means, because a half and a double cancel out."""
     least = _LEAST_SCALING_S if of == "scaling_s" else 0.0
     found: dict[str, dict[str, Any]] = {}
-    for arm in (a for a in BASELINES if a in rounds):
+    for arm in (a for a in rounds if a != OURS):
         table = [
             [(theirs[name][of] + least) / (ours[name][of] + least) for name in FUNCTIONS]
             for theirs, ours in zip(rounds[arm], rounds[OURS], strict=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.combofunc.arms import ARMS, AUTOPILOT, NO_INPLACE, OURS, RANDOM_FIT, STOCK
+from experiments.combofunc.arms import AUTOPILOT, HELD, NO_INPLACE, OURS, RANDOM_FIT, STOCK
 from experiments.combofunc.workload import FUNCTIONS
 
 __all__ = ["draw_all"]
@@ -17,6 +17,7 @@ _COLOURS = {
     STOCK: "#9a9a9a",
     RANDOM_FIT: "#d1495b",
     AUTOPILOT: "#e08e2b",
+    HELD: "#2a9d8f",
 }
 _TIME, _COST = "mean scaling time, s", "resource cost of a concurrency"
 Averages = Mapping[str, Mapping[str, float]]  # function -> figure
@@ -65,7 +66,7 @@ def _bars(arms: Mapping[str, Averages], of: str, label: str, title: str, file: P
     figure, grid = _figure(1, 1, (8, 3.8))
     axes = grid[0, 0]
     width = 0.8 / len(arms)
-    for i, arm in enumerate(a for a in ARMS if a in arms):
+    for i, arm in enumerate(a for a in _COLOURS if a in arms):
         places = [f + (i - (len(arms) - 1) / 2) * width for f in range(len(FUNCTIONS))]
         axes.bar(places, [arms[arm][f][of] for f in FUNCTIONS], width, color=_COLOURS[arm], label=arm)
     axes.set_xticks(range(len(FUNCTIONS)), list(FUNCTIONS))
@@ -93,7 +94,7 @@ def _lines(varied: Mapping[str, Mapping[str, Averages]], label: str, file: Path,
     figure, grid = _figure(1, 2, (9, 3.6))
     values = sorted(varied, key=float)
     for axes, (of, name) in zip(grid.flat, (("scaling_s", _TIME), ("cost", _COST)), strict=True):
-        for arm in (a for a in ARMS if a in varied[values[0]]):
+        for arm in (a for a in _COLOURS if a in varied[values[0]]):
             means = [sum(f[of] for f in varied[v][arm].values()) / len(FUNCTIONS) for v in values]
             axes.plot([float(v) for v in values], means, "o-", color=_COLOURS[arm], label=arm, ms=4)
         axes.set_xlabel(label)
