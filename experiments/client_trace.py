@@ -6,8 +6,8 @@ hand has eight hours of one day: every fourth minute of it, 120 points, each hel
 same two hours. So the load changes as often as the paper's; a night is not in it.
 
 Each of our functions gets one function of the trace: eligible by a rule fixed before any policy ran
-(`eligible`), then drawn at random. The paper does not say where its points reach 0. Here one client stays,
-because without clients there is neither latency nor score.
+(`eligible`), then drawn by the round's seed. The paper does not say where its points reach 0. Here one client
+stays, because without clients there is neither latency nor score.
 """
 
 from __future__ import annotations
@@ -60,12 +60,19 @@ class ClientTrace:
         return ClientTrace(self.function, self.step_s / time_factor, self.clients)
 
 
-def client_traces(names: Sequence[str], data: Path | None = None) -> dict[str, ClientTrace]:
-    """One trace for each name, in order, from a sample in `data` or from the extract in this repository."""
-    series = read(EXTRACT) if data is None else chosen(read(data / "invocations.csv", MINUTES_A_POINT))
+def client_traces(names: Sequence[str], data: Path | None, seed: int) -> dict[str, ClientTrace]:
+    """A trace for each name, drawn from a sample in `data` or from the extract in this repository."""
+    series = read(EXTRACT)
+    if data is not None:
+        series = sorted(filter(eligible, read(data / "invocations.csv", MINUTES_A_POINT)), key=_by_function)
     if len(series) < len(names):
         raise TrafficError(f"{data or EXTRACT}: {len(series)} functions are eligible, {len(names)} wanted")
-    return {name: _scaled(one) for name, one in zip(names, series, strict=False)}
+    drawn = random.Random(f"traces/{seed}").sample(series, len(names))
+    return {name: _scaled(one) for name, one in zip(names, drawn, strict=True)}
+
+
+def _by_function(series: Invocations) -> str:
+    return series.function
 
 
 def eligible(series: Invocations) -> bool:
@@ -83,7 +90,7 @@ def eligible(series: Invocations) -> bool:
 
 def chosen(trace: Sequence[Invocations], count: int = 5) -> list[Invocations]:
     """`count` random eligible functions, or all if there are fewer."""
-    candidates = sorted(filter(eligible, trace), key=lambda series: series.function)
+    candidates = sorted(filter(eligible, trace), key=_by_function)
     return random.Random(SEED).sample(candidates, min(count, len(candidates)))
 
 

@@ -166,7 +166,7 @@ def fcma(
 
 @app.command()
 def expander(
-    seeds: Annotated[int, typer.Option(min=1, max=40, help="Scale-ups of each shape.")] = 40,
+    seeds: Seeds = None,
     deadline_s: Annotated[float, typer.Option(min=0.0, help="Seconds for each decision.")] = 0.45,
     quick: Annotated[bool, typer.Option(help="Five scale-ups of each shape; with --live one.")] = False,
     live: Annotated[
@@ -175,31 +175,31 @@ def expander(
     ] = False,
     json_file: JsonFile = None,
 ) -> None:
-    """What scale-ups cost with ours and with Cluster Autoscaler's own expanders, simulated; and its speed."""
+    """What scale-ups cost with ours and with Cluster Autoscaler's own expanders, simulated; and its speed.
+
+    A scale-up of each of six shapes for every seed: 40 seeds, or 3 with --live."""
+    drawn = parse_seeds(seeds) if seeds else REPORTED[: 3 if live else 40]
+    drawn = drawn[: 1 if live else 5] if quick else drawn
     if live:
         from experiments.expander.live import run as run_live
         from experiments.expander.live_mixes import live_mixes
-        from experiments.expander.simulation import REPORTING_SEEDS
 
-        drawn = live_mixes(REPORTING_SEEDS[: 1 if quick else min(seeds, 3)])
-        show(run_live(drawn, progress()), json_file)
+        show(run_live(live_mixes(drawn), progress()), json_file)
         return
     from cluster_autoscaler_hook.solver.solve import solve
     from experiments.expander.large_request import measure
-    from experiments.expander.simulation import REPORTING_SEEDS, run
+    from experiments.expander.simulation import run
     from surgekit.process import logs
 
     logs.configure("WARNING")
     say = progress()
-    figures = run(REPORTING_SEEDS[: min(seeds, 5) if quick else seeds], solve, deadline_s, say)
+    figures = run(drawn, solve, deadline_s, say)
     show(figures | measure(deadline_s, say), json_file)
 
 
 @app.command()
 def nodes(
-    data: Annotated[
-        Path | None, typer.Option(help="Folder of an Azure trace sample; default: the extract shipped.")
-    ] = None,
+    trace: Trace = None,
     rounds: Annotated[int, typer.Option(min=1, help="How often each mix is played.")] = 1,
     mix: Annotated[list[str] | None, typer.Option(help="Only these mixes.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Two mixes, once.")] = False,
@@ -210,7 +210,7 @@ def nodes(
     from experiments.nodes.mixes import mixes
     from experiments.nodes.priced_mixes import TABLE, priced
 
-    played = [m for m in mixes(data) if not mix or m.name in mix]
+    played = [m for m in mixes(trace) if not mix or m.name in mix]
     if not played:
         raise typer.BadParameter(f"no mix of {mix}", param_hint="--mix")
     figures = run(played[:2] if quick else played, TABLE, priced, 1 if quick else rounds, progress())
@@ -231,9 +231,8 @@ def kneescale(
         float, typer.Option(min=1.0, max=4.0, help="All loops run this many times as fast.")
     ] = 4.0,
     at_once: Annotated[int, typer.Option(min=1, help="Arms that are played side by side.")] = 4,
-    data: Annotated[
-        Path | None, typer.Option(help="Folder of an Azure trace sample; default: the extract shipped.")
-    ] = None,
+    seeds: Seeds = None,
+    trace: Trace = None,
     simulated: Annotated[
         bool, typer.Option("--simulated", help="In virtual time: no lab, the HPA as its formula.")
     ] = False,
@@ -250,7 +249,9 @@ def kneescale(
         raise typer.BadParameter("only with --simulated", param_hint="--grid")
     factor = 1.0 if simulated else time_factor
     plan = bench_kneescale.plan_of(
-        bench_kneescale.Options(quick, arm or [], load, rounds, factor, at_once, data)
+        bench_kneescale.Options(
+            quick, arm or [], load, rounds, factor, at_once, trace, parse_seeds(seeds) if seeds else None
+        )
     )
     say = progress()
     found = (

@@ -12,7 +12,7 @@ import typer
 
 __all__ = ["REPORTED", "SWEEP", "TUNING", "Seeds", "parse_seeds"]
 
-TUNING = range(1, 1001)  # policies and their constants are chosen on these
+TUNING = range(1001)  # policies and their constants are chosen on these
 SWEEP = range(1001, 2001)  # each baseline's best setting is found on these
 REPORTED = range(2001, 3001)  # figures are taken on these
 _MOST = 10_000

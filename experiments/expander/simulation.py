@@ -25,7 +25,7 @@ from experiments.expander.baselines import Policy
 from experiments.expander.mixes import Mix, Shape, mix
 from experiments.expander.scale_up import Growth, scale_up
 
-__all__ = ["OURS", "PLAN", "REPORTING_SEEDS", "TUNING_SEEDS", "run", "simulate"]
+__all__ = ["OURS", "PLAN", "run", "simulate"]
 
 OURS = "surgekit"
 PLAN = "FCMA's plan, freely mixed"
@@ -35,9 +35,6 @@ _CLUSTER_NODES = 10
 _PLAN_S = 1.0
 # Each policy plays a mix this often, with other scheduler queues and other ties; the mean counts.
 _PLAYS = 5
-# Parameters were tuned on the first range of seeds; figures come from the second.
-TUNING_SEEDS = range(40)
-REPORTING_SEEDS = range(1000, 1040)
 
 
 def simulate(mix: Mix, solve: Solve, deadline_s: float) -> dict[str, float]:

@@ -40,7 +40,7 @@ def run(plan: Plan, partial: Path | None, say: Callable[[str], None]) -> dict[st
             bench = _Bench(lab, plan, missing, say)
             for batch in missing:
                 arms = bench.play(batch)
-                name = plan.round_name(batch.load, batch.number)
+                name = plan.round_name(batch.load, batch.seed)
                 played.setdefault(name, {}).update(arms)
                 add_played(partial, name, arms)
     return figures(played, plan)
@@ -79,8 +79,8 @@ class _Bench:
 
     def play(self, batch: Batch) -> dict[str, Any]:
         load = batch.load
-        self._say(f"{load.name} {batch.number}: {', '.join(batch.arms)}")
-        plans = load.clients(list(FUNCTIONS), self._plan.data)
+        self._say(f"{load.name} {batch.seed}: {', '.join(batch.arms)}")
+        plans = load.clients(list(FUNCTIONS), self._plan.data, batch.seed)
         traces = {name: trace.compressed(self._factor) for name, trace in plans.items()}
         playing = [Arm(self, arm, load, slot) for slot, arm in enumerate(batch.arms)]
         for arm in playing:

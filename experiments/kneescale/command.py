@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +32,18 @@ class Options:
     rounds: int = 3
     time_factor: float = 4.0
     at_once: int = 4
-    data: Path | None = None  # of an Azure trace; None: the extract shipped
+    trace: Path | None = None  # a folder of another Azure sample; None: the extract shipped
+    seeds: Sequence[int] | None = None  # one a round; None: the reported ones
 
 
 def plan_of(options: Options) -> Plan:
-    load, rounds = options.load, options.rounds
+    load, rounds = options.load, len(options.seeds) if options.seeds else options.rounds
     if options.quick:
-        return Plan.quick(options.time_factor, options.data, options.arms, load)
-    played = {STATIONARY: rounds, DYNAMIC: 1} if load is None else {LOADS[load]: rounds}
-    return Plan.of(played, options.arms or ARMS, options.at_once, options.time_factor, options.data)
+        plan = Plan.quick(options.time_factor, options.trace, options.arms, load)
+    else:
+        played = {STATIONARY: rounds, DYNAMIC: 1} if load is None else {LOADS[load]: rounds}
+        plan = Plan.of(played, options.arms or ARMS, options.at_once, options.time_factor, options.trace)
+    return replace(plan, seeds=options.seeds) if options.seeds else plan
 
 
 def partial_of(json_file: Path | None) -> Path | None:

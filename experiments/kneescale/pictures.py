@@ -33,8 +33,8 @@ _STYLES: dict[str, dict[str, Any]] = {
 def draw_all(played: Played, plan: Plan, directory: Path) -> list[Path]:
     """Draw the first round of each load; return the files."""
     files = []
-    for part, number, name in plan.rounds():
-        if number == 0:
+    for part, seed, name in plan.rounds():
+        if seed == plan.seeds[0]:
             tracks = {arm: played[name][arm] for arm in part.arms}
             files += [
                 _draw(tracks, panel, title, directory / f"{part.load.name}-{what}.png")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.client_trace import ClientTrace, client_traces
+from experiments.seeds import REPORTED
 from kwok.errors import TrafficError
 
 __all__ = [
@@ -40,10 +41,10 @@ class Load:
         """Replicas of the arm `constant`."""
         return max(1, min(self.budget // self.intervals, most))
 
-    def clients(self, names: Sequence[str], data: Path | None) -> dict[str, ClientTrace]:
+    def clients(self, names: Sequence[str], data: Path | None, seed: int) -> dict[str, ClientTrace]:
         if self.name == "stationary":
             return {name: ClientTrace(name, self.duration_s, (STATIONARY_CLIENTS,)) for name in names}
-        return client_traces(names, data)
+        return client_traces(names, data, seed)
 
     def first(self, share: float) -> Load:
         """The beginning of the load, with a proportional budget."""
@@ -63,7 +64,7 @@ class Batch:
     """Arms that are played side by side."""
 
     load: Load
-    number: int  # of the round
+    seed: int  # of the round
     arms: tuple[str, ...]
 
 
@@ -86,9 +87,12 @@ class Plan:
     at_once: int
     time_factor: float
     data: Path | None = None
+    seeds: Sequence[int] = REPORTED  # the first is that of each part's first round, and so on
 
     def __post_init__(self) -> None:
         for part in self.parts:
+            if len(self.seeds) < part.rounds:
+                raise TrafficError(f"seeds: {len(self.seeds)} for {part.rounds} rounds")
             if unknown := set(part.arms) - set(ARMS):
                 raise TrafficError(f"arm: {sorted(unknown)[0]!r} is not one of {', '.join(ARMS)}")
 
@@ -121,26 +125,27 @@ class Plan:
         chosen = tuple(part for part in parts if load in (None, part.load.name))
         return cls(chosen, _QUICK_AT_ONCE, time_factor, data)
 
-    def round_name(self, load: Load, number: int) -> str:
+    def round_name(self, load: Load, seed: int) -> str:
         """Names everything that the result depends on, so that a file of results is never used for another
         plan."""
         trace = f"-{self.data.name}" if self.data and load.name != "stationary" else ""
-        return f"{load.name}{trace}-{load.duration_s:g}s-{load.budget}-x{self.time_factor:g}-{number}"
+        return f"{load.name}{trace}-{load.duration_s:g}s-{load.budget}-x{self.time_factor:g}-{seed}"
 
     def rounds(self) -> list[tuple[Part, int, str]]:
+        """(part, seed, name) of each round."""
         return [
-            (part, number, self.round_name(part.load, number))
+            (part, seed, self.round_name(part.load, seed))
             for part in self.parts
-            for number in range(part.rounds)
+            for seed in self.seeds[: part.rounds]
         ]
 
     def missing(self, played: Played) -> list[Batch]:
         """The batches still to be played."""
         batches = []
-        for part, number, name in self.rounds():
+        for part, seed, name in self.rounds():
             arms = [arm for arm in part.arms if arm not in played.get(name, {})]
             batches += [
-                Batch(part.load, number, tuple(arms[begin : begin + self.at_once]))
+                Batch(part.load, seed, tuple(arms[begin : begin + self.at_once]))
                 for begin in range(0, len(arms), self.at_once)
             ]
         return batches

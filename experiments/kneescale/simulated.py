@@ -133,8 +133,8 @@ def run(
 ) -> Played:
     """Play everything on all cores."""
     jobs = [
-        (name, part, number, arm, function)
-        for part, number, name in plan.rounds()
+        (name, part, seed, arm, function)
+        for part, seed, name in plan.rounds()
         for arm in part.arms
         for function in functions
     ]
@@ -156,12 +156,12 @@ def _job(
     functions: Mapping[str, Function],
     scaler_of: ScalerOf,
 ) -> Track:
-    _, part, number, arm, name = job
+    _, part, seed, arm, name = job
     function = functions[name]
     # A variant has the clients of the function it is one of; all arms of a round draw alike.
     original = next(known for known in FUNCTIONS if name.startswith(known))
-    trace = part.load.clients(list(FUNCTIONS), plan.data)[original]
-    return play(function, trace, part.load, scaler_of(arm, function, part.load), seed=number + 1)
+    trace = part.load.clients(list(FUNCTIONS), plan.data, seed)[original]
+    return play(function, trace, part.load, scaler_of(arm, function, part.load), seed=seed)
 
 
 def play(function: Function, trace: ClientTrace, load: Load, scaler: Scaler, seed: int) -> Track:

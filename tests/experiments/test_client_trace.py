@@ -42,8 +42,10 @@ def test_the_lot_depends_on_who_takes_part_not_on_their_order() -> None:
 
 
 def test_the_series_that_come_along() -> None:
-    traces = client_traces(list(FUNCTIONS))
+    traces = client_traces(list(FUNCTIONS), None, 1)
     assert list(traces) == list(FUNCTIONS)
+    assert traces == client_traces(list(FUNCTIONS), None, 1)
+    assert any(traces != client_traces(list(FUNCTIONS), None, seed) for seed in (2, 3, 4))
     assert len({trace.function for trace in traces.values()}) == 5
     for trace in traces.values():
         assert trace.duration_s == 7200
@@ -64,11 +66,11 @@ def test_a_sample_of_the_dataset_is_read_every_fourth_minute(tmp_path: Path) -> 
     path = tmp_path / "invocations.csv"
     path.write_text("HashOwner,HashApp,HashFunction,Trigger,480,481,482,483,484\no,a,f,http,12,1,1,1,40\n")
     assert read(path, 4) == [Invocations("f", "http", (12, 40))]
-    assert client_traces(["x"], tmp_path)["x"].clients == (9, 30)
+    assert client_traces(["x"], tmp_path, 1)["x"].clients == (9, 30)
     write(tmp_path / "extract.csv", read(path, 4))
     assert read(tmp_path / "extract.csv") == read(path, 4)
     with pytest.raises(TrafficError, match="1 functions are eligible, 2 wanted"):
-        client_traces(["x", "y"], tmp_path)
+        client_traces(["x", "y"], tmp_path, 1)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,13 @@ def test_the_whole_and_parts_of_it() -> None:
     )
 
 
+def test_other_seeds_are_so_many_rounds() -> None:
+    plan = plan_of(Options(arms=["ours"], load="dynamic", seeds=range(5, 9)))
+    assert [seed for _, seed, _ in plan.rounds()] == [5, 6, 7, 8]
+    quick = plan_of(Options(quick=True, seeds=range(5, 9)))
+    assert [seed for _, seed, _ in quick.rounds()] == [5, 5]
+
+
 def test_the_quick_one_takes_arms_and_load_too() -> None:
     one = plan_of(Options(quick=True, arms=["ours", "random"], load="dynamic"))
     (part,) = one.parts
@@ -46,7 +53,7 @@ def test_results_so_far_lie_beside_the_figures() -> None:
 def test_searches_keep_to_the_budget(arm: str) -> None:
     load = Load("stationary", 600.0, 300)
     function = FUNCTIONS["model-serving-rnn"]  # with errors at one replica, so that every search begins
-    trace = load.clients([function.name], None)[function.name]
+    trace = load.clients([function.name], None, 1)[function.name]
     track = play(function, trace, load, scaler_of(arm, function, load), seed=1)
     assert sum(track.replicas) <= load.budget
     assert max(track.replicas) > 5

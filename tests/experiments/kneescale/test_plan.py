@@ -12,32 +12,34 @@ from experiments.kneescale.plan import (
     DYNAMIC,
     STATIONARY,
     Batch,
+    Part,
     Plan,
     add_played,
     read_played,
 )
+from experiments.seeds import REPORTED
 from kwok.errors import TrafficError
 
 
 def test_all_arms_of_all_rounds_in_batches() -> None:
     plan = Plan.of({STATIONARY: 2, DYNAMIC: 1}, ARMS[:4], 3, 4.0)
     assert plan.missing({}) == [
-        Batch(STATIONARY, 0, ARMS[:3]),
-        Batch(STATIONARY, 0, ARMS[3:4]),
-        Batch(STATIONARY, 1, ARMS[:3]),
-        Batch(STATIONARY, 1, ARMS[3:4]),
-        Batch(DYNAMIC, 0, ARMS[:3]),
-        Batch(DYNAMIC, 0, ARMS[3:4]),
+        Batch(STATIONARY, REPORTED[0], ARMS[:3]),
+        Batch(STATIONARY, REPORTED[0], ARMS[3:4]),
+        Batch(STATIONARY, REPORTED[1], ARMS[:3]),
+        Batch(STATIONARY, REPORTED[1], ARMS[3:4]),
+        Batch(DYNAMIC, REPORTED[0], ARMS[:3]),
+        Batch(DYNAMIC, REPORTED[0], ARMS[3:4]),
     ]
     assert plan.minutes == pytest.approx((4 * 15 + 2 * 120) / 4)
 
 
 def test_what_was_played_is_not_played_again_whatever_the_batches_were() -> None:
     plan = Plan.of({STATIONARY: 1}, ARMS[:4], 2, 4.0)
-    name = plan.round_name(STATIONARY, 0)
+    name = plan.round_name(STATIONARY, REPORTED[0])
     assert plan.missing({name: {ARMS[1]: {}}}) == [
-        Batch(STATIONARY, 0, (ARMS[0], ARMS[2])),
-        Batch(STATIONARY, 0, (ARMS[3],)),
+        Batch(STATIONARY, REPORTED[0], (ARMS[0], ARMS[2])),
+        Batch(STATIONARY, REPORTED[0], (ARMS[3],)),
     ]
 
 
@@ -62,6 +64,11 @@ def test_quick_is_within_twenty_minutes_and_the_whole_within_150() -> None:
 def test_an_arm_nobody_knows() -> None:
     with pytest.raises(TrafficError, match="arm: 'hpa50' is not one of ours, paper"):
         Plan.of({STATIONARY: 1}, ["ours", "hpa50"], 3, 4.0)
+
+
+def test_a_round_needs_a_seed() -> None:
+    with pytest.raises(TrafficError, match="seeds: 2 for 3 rounds"):
+        Plan((Part(STATIONARY, 3, ("ours",)),), 1, 4.0, seeds=[1, 2])
 
 
 def test_results_add_up_over_runs(tmp_path: Path) -> None:

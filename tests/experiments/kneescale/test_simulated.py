@@ -74,7 +74,7 @@ def test_openfaas_rule_stops_at_the_most() -> None:
 def test_over_its_budget_a_function_is_stopped() -> None:
     load = Load("stationary", 300.0, 40)
     function = FUNCTIONS["matmul"]
-    trace = load.clients(["matmul"], None)["matmul"]
+    trace = load.clients(["matmul"], None, 1)["matmul"]
     track = play(function, trace, load, Constant(10, samples=[4]), seed=1)
     assert track.replicas == [10] * 4 + [0] * 6
     assert min(track.score[:4]) > 0
