@@ -45,7 +45,7 @@ class Contention:
 PAPER = Contention(Sharing(1.0, 0.0), Sharing(1.0, 1.0), extra_container=1.0)
 # A real node (kubelet v1.36.3, containerd 1.6, runc, 2 cores), as `surgekit bench node-model` found it on
 # 2026-11-18 on an otherwise idle machine; docs/results/lab.md has the errors on rounds it was not fitted to.
-MEASURED = Contention(Sharing(1.28, 0.174), Sharing(1.14, 0.186), extra_container=0.367)
+MEASURED = Contention(Sharing(1.36, 0.153), Sharing(1.10, 0.237), extra_container=0.381)
 
 
 class ContentionForm(StrEnum):

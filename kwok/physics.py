@@ -80,5 +80,5 @@ MEASURED = Physics(
     extra_container=contention.MEASURED.extra_container,
     creation_latency=contention.MEASURED.creation.latency,
     resize_latency=contention.MEASURED.resize.latency,
-    spread=0.15,
+    spread=0.14,
 )

@@ -35,7 +35,7 @@ RESIZES = tuple(Cell(RESIZE, k) for k in (1, 2, 4, 8))
 class Plan:
     """How many rounds the model is fitted to, and on how many others its error is taken."""
 
-    fitted: int = 5
+    fitted: int = 10
     held_out: int = 10
 
     @classmethod
