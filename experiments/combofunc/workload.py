@@ -19,7 +19,7 @@ trace, scaled to the cluster. It prints neither the functions' sizes nor the sca
 - Which functions of the trace: all in the sample of 250 that `experiments.client_trace.eligible` lets
   through, minute by minute (six); a seed draws one for each of ours, and the hour.
 - Nodes create at the speeds of `surgekit bench placement` (tau_c 1 s as in fig. 2 and 4, wandering by the
-  minute within a factor of 3); images are there. tau_u is the node model's 0.1 s: no figure is printed.
+  minute within a factor of 3); images are there. tau_u is to tau_c as on a real node.
 - Other tenants: residents that take 15 to 45 % of a node's cpu, as in `surgekit bench placement`, here
   with 1 to 3 GiB a core, so that nodes have fragments short of one or the other; and short-lived pods,
   half as many as there, since the functions here create all the time as well. These request nothing: they
