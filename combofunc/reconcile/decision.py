@@ -1,9 +1,8 @@
 """Decides for one function whether a new plan is needed, and what to do next. Pure; time is an argument.
 
 A plan is carried out until the target, the sizes or the template change, or until it cannot be carried out:
-one of its pods is gone, a resize is refused or waits too long, no node takes a pod, or a container was kept
-warm for long enough. Then another plan is requested. Until it arrives, nothing changes. If the planner fails,
-nothing changes either.
+one of its pods is gone, a resize is refused or waits too long, no node takes a pod. Then another plan is
+requested. Until it arrives, nothing changes. If the planner fails, nothing changes either.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from combofunc.pods.assignment import Assignment, with_created
 from combofunc.pods.memory_in_use import least_memory
 from combofunc.pods.steps import Room, StepContext, Steps, next_steps, released
 from combofunc.reconcile.function_state import FunctionState, Observation, basis_of
+from combofunc.reconcile.held_target import RecentTargets, held_target, note_target
 from combofunc.reconcile.plan_result import PlanResult, RequestPlan, is_stale
 from combofunc.reconcile.plan_validity import next_check_s, note_refusals, replan_reason, stuck_pods
 from combofunc.reconcile.planner_input import PlannerInput, new_pod_body, planner_containers, pod_shape
@@ -82,13 +82,15 @@ def decide(
     if state.assignment:
         state = replace(state, assignment=with_created(state.assignment, seen.pods))
     stuck = stuck_pods(seen, state, settings)
+    state = replace(state, recent_targets=_recent_targets(seen, seen.target, state))
     state = note_refusals(seen, state, settings)
     least = least_memory(state.memory_refusals, seen.pods, seen.memory_use, now_s)
     idle = replace(idle, least_memory=least)
     why = replan_reason(seen, state, stuck, least, settings)
-    if why and now_s < state.replan_not_before_s and state.basis == basis_of(function, seen.target):
+    same = state.basis == basis_of(function, held_target(state.recent_targets))
+    if why and now_s < state.replan_not_before_s and same:
         return decided(replace(idle, state=state, again_in_s=state.replan_not_before_s - now_s), why)
-    case = _Case(seen, seen.target, state, cluster, settings, least)
+    case = _Case(seen, state, cluster, settings, least)
     if why:
         remaining = replace(seen, pods=[pod for pod in seen.pods if pod.uid not in stuck])
         result, state = replace(case, seen=remaining).request(request_plan)
@@ -99,6 +101,7 @@ def decide(
             failed = replace(idle, state=state, replanned=True)
             return decided(replace(failed, again_in_s=state.replan_not_before_s - now_s), why, valid=False)
         state = replace(state, stuck_plans=state.stuck_plans + 1 if stuck else state.stuck_plans)
+    state = _with_target(state, seen.target)
     update, reason = replace(idle, replanned=bool(why)), why or "the plan holds"
     if function.mode is Mode.SHADOW or state.assignment is None:
         return decided(replace(update, state=state, again_in_s=next_check_s(seen, state)), reason)
@@ -116,6 +119,16 @@ def decide(
         again_in_s=min(steps.again_in_s, next_check_s(seen, state)),
     )
     return decided(update, reason)
+
+
+def _recent_targets(seen: Observation, target: int, state: FunctionState) -> RecentTargets:
+    """A new leader does not know earlier targets: it begins with what runs."""
+    function, recent = seen.function, state.recent_targets
+    if not recent:
+        current = [pod for pod in seen.pods if pod.live and pod.template == function.template_hash]
+        recent = ((seen.now_s, sum(pod.concurrency for pod in current)),)
+    keep_s = 0.0 if function.replicas is not None else function.keep_warm_s
+    return note_target(recent, target, keep_s, seen.now_s)
 
 
 def _hold_reason(seen: Observation) -> str:
@@ -146,7 +159,6 @@ class _Case:
     """A function whose pods and target are known, and the cluster around it."""
 
     seen: Observation
-    target: int
     state: FunctionState
     cluster: ClusterView
     settings: Settings
@@ -157,7 +169,7 @@ class _Case:
 
         Also returns the state, with stale plans counted.
         """
-        state, basis = self.state, basis_of(self.seen.function, self.target)
+        state, basis = self.state, basis_of(self.seen.function, self._held)
         result = request_plan(basis, self._input)
         if result is None or result.plan is None or state.stale_plans >= _MAX_STALE_PLANS:
             return result, state
@@ -174,7 +186,7 @@ class _Case:
                 pod_shape(function).sizes,
                 self.cluster.planner_nodes(function.template["spec"]),
                 self._containers(),
-                self.target,
+                self._held,
                 Weights(
                     self.settings.price_weight if weight is None else weight,
                     self.settings.price_swing,
@@ -182,12 +194,15 @@ class _Case:
                 ),
                 CONTENTION[self.settings.contention],
             ),
-            self.state.idle_since,
             [pod.name for pod in pods],
             frozenset(pod.name for pod in pods if pod.template != function.template_hash),
             self.least_memory,
             self.seen.now_s,
         )
+
+    @property
+    def _held(self) -> int:
+        return held_target(self.state.recent_targets)
 
     def _containers(self) -> list[Container]:
         function, pods, refused = self.seen.function, self.seen.pods, self.state.no_resize_until_s
@@ -211,6 +226,19 @@ class _Case:
         return next_steps(assignment, seen.pods, context)
 
 
+def _with_target(state: FunctionState, target: int) -> FunctionState:
+    """The plan in force may hold more. What is short, and what must keep serving, goes by the target."""
+    plan, assignment = state.plan, state.assignment
+    if plan is None or assignment is None:
+        return state
+    goal = min(target, plan.concurrency)
+    return replace(
+        state,
+        plan=replace(plan, target=target),
+        assignment=replace(assignment, target=target, goal=goal),
+    )
+
+
 def _with_result(state: FunctionState, result: PlanResult, now_s: float) -> FunctionState:
     same = state.basis == result.basis
     wait_s = min(max(2 * state.retry_wait_s, _FIRST_WAIT_S), _LONGEST_WAIT_S) if same else _FIRST_WAIT_S
@@ -229,7 +257,6 @@ def _with_result(state: FunctionState, result: PlanResult, now_s: float) -> Func
         plan=plan,
         planned_at_s=result.requested_at_s,
         planning_s=result.planning_s,
-        idle_since=result.idle_since,
         sizes_usable=result.sizes_usable,
         outdated_pods=result.outdated_pods,
         least_memory=result.least_memory,

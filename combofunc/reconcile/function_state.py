@@ -10,6 +10,7 @@ from combofunc.planner.model import Plan
 from combofunc.pods.assignment import Assignment
 from combofunc.pods.memory_in_use import Refused
 from combofunc.pods.pod import FunctionPod
+from combofunc.reconcile.held_target import RecentTargets
 from combofunc.reconcile.spec import ComboFunc
 from surgekit.kube.conditions import Condition
 
@@ -45,7 +46,6 @@ class FunctionState:
     sizes_usable: Condition | None = None
     outdated_pods: frozenset[str] = frozenset()  # names of pods with an earlier template, at that time
     least_memory: Mapping[str, float] = field(default_factory=dict)  # pod's uid -> bytes, at that time
-    idle_since: Mapping[str, float] = field(default_factory=dict)  # name of a pod kept warm -> Unix time
     planner_failure: str = ""  # why the last plan failed
     # When to plan again.
     retry_wait_s: float = 0.0  # after a failed or short plan; doubles
@@ -63,6 +63,7 @@ class FunctionState:
     retry_writes_at_s: float = 0.0
     # The target.
     target: int | None = None
+    recent_targets: RecentTargets = ()  # what keepWarm holds
     target_changed_at_s: float | None = None  # monotonic; None: the target is Ready since
     # What was reported already.
     status_written: Json = field(default_factory=dict)  # fields the watch may not show yet
@@ -72,10 +73,10 @@ class FunctionState:
     memory_event: str = ""
 
 
-def basis_of(function: ComboFunc, target: int) -> Basis:
+def basis_of(function: ComboFunc, held_target: int) -> Basis:
     """Everything a plan is made for. Another basis needs another plan."""
     replicas = tuple(sorted((function.replicas or {}).items()))
     return (
-        *(target, replicas, function.sizes, function.template_hash, function.container),
+        *(held_target, replicas, function.sizes, function.template_hash, function.container),
         *(function.in_place, function.price_weight, function.mode),
     )

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from combofunc.planner.held_memory import respecting_held_memory
 from combofunc.planner.model import Container, Plan, Planner
-from combofunc.planner.warm import plan_keeping_warm
 from combofunc.pods.assignment import Assignment, assign
 from combofunc.pods.fixed_replicas import plan_replicas
 from combofunc.pods.steps import Room
@@ -31,7 +30,6 @@ class PlanResult:
     failure: str = ""  # if set, only `basis` and `planning_s` hold
     plan: Plan | None = None
     assignment: Assignment | None = None
-    idle_since: Mapping[str, float] = field(default_factory=dict)
     sizes_usable: Condition | None = None
     outdated_pods: frozenset[str] = frozenset()
     least_memory: Mapping[str, float] = field(default_factory=dict)
@@ -66,20 +64,16 @@ def make_plan(basis: Basis, given: PlannerInput, planner: Planner) -> PlanResult
     """Raises what the planner raises, ValueError for bad input, BadPlan for a plan that does not fit it."""
     function, request = given.function, given.request
     planner = respecting_held_memory(planner)
-    idle_since: Mapping[str, float] = {}
     if function.replicas is not None:
         plan = plan_replicas(function.replicas, request, planner)
     else:
-        plan, idle_since = plan_keeping_warm(
-            planner, request, given.idle_since, function.keep_warm_s, given.now_s
-        )
+        plan = planner(request)
     salt = f"{function.uid}/{function.template_hash}/{','.join(sorted(given.pod_names))}"
     used = _needs(plan).keys()
     return PlanResult(
         basis,
         plan=plan,
         assignment=assign(plan, request.containers, function.sizes, function.name, salt),
-        idle_since=idle_since,
         sizes_usable=sizes_usable(request.sizes, request.nodes),
         outdated_pods=given.outdated_pods,
         least_memory=given.least_memory,

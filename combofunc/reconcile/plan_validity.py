@@ -10,6 +10,7 @@ from combofunc.pods.assignment import broken
 from combofunc.pods.memory_in_use import RECHECK_S, next_try_s, with_refusals
 from combofunc.pods.pod import FunctionPod, Resizing
 from combofunc.reconcile.function_state import FunctionState, Observation, basis_of
+from combofunc.reconcile.held_target import ends_at_s, held_target
 from combofunc.settings import Settings
 from surgekit.process.modes import Mode
 
@@ -64,7 +65,7 @@ def replan_reason(
     function, pods, now_s, assignment = seen.function, seen.pods, seen.now_s, state.assignment
     if assignment is None:
         return "the last plan failed" if state.planner_failure else "there was no plan"
-    if seen.target is None or state.basis != basis_of(function, seen.target):
+    if state.basis != basis_of(function, held_target(state.recent_targets)):
         return "the spec or the target changed"
     if stuck:
         return "no node took a pod"
@@ -77,21 +78,12 @@ def replan_reason(
             more = least_memory.get(pod.uid, 0.0) > state.least_memory.get(pod.uid, 0.0)
             if pod.resizing is Resizing.MEMORY_IN_USE and more:
                 reason = reason or f"pod {pod.name} uses more memory than its planned size has"
-    if not reason and _warm_until_s(seen, state) <= now_s:
-        reason = "a container was kept warm for long enough"
     if not reason and assignment.short:
         gone = state.outdated_pods - {pod.name for pod in pods}
         reason = "pods of an earlier template have left room" if gone else ""
         if not reason and now_s >= state.retry_short_at_s and not _waits_for_room(pods):
             reason = "the last plan was short and there may be room now"
     return reason
-
-
-def _warm_until_s(seen: Observation, state: FunctionState) -> float:
-    """When the first warm container has been warm for long enough."""
-    staying = state.assignment.sizes if state.assignment else {}
-    since_s = [since_s for pod, since_s in state.idle_since.items() if pod in staying]
-    return min(since_s, default=math.inf) + seen.function.keep_warm_s
 
 
 def _waits_for_room(pods: Sequence[FunctionPod]) -> bool:
@@ -103,13 +95,13 @@ def _waits_for_room(pods: Sequence[FunctionPod]) -> bool:
 
 
 def next_check_s(seen: Observation, state: FunctionState) -> float:
-    """Seconds until time alone may need a new plan: a shortage, a pod without a node, a warm container, or
-    memory that a pod may have given up."""
+    """Seconds until time alone may need a new plan: a shortage, a pod without a node, a target held for long
+    enough, or memory that a pod may have given up."""
     now_s = seen.now_s
     short = state.assignment is not None and state.assignment.short and not _waits_for_room(seen.pods)
     waits = [state.retry_short_at_s - now_s] if short else []
     waits += [1.0 for pod in seen.pods if pod.unschedulable_since_s is not None and pod.live]
-    waits.append(_warm_until_s(seen, state) - now_s)
+    waits.append(ends_at_s(state.recent_targets, seen.function.keep_warm_s) - now_s)
     waits.append(next_try_s(state.memory_refusals, now_s) - now_s)
     waits += [RECHECK_S] if state.least_memory else []
     return max(min(waits, default=math.inf), 0.05)

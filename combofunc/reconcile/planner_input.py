@@ -27,7 +27,6 @@ class PlannerInput:
 
     function: ComboFunc
     request: PlanRequest
-    idle_since: Mapping[str, float]  # pod's name -> Unix time
     pod_names: Sequence[str]  # all pods there are, so that new pods get other names
     outdated_pods: frozenset[str]  # names of pods with an earlier template
     least_memory: Mapping[str, float]  # pod's uid -> bytes; it is not shrunk below

@@ -12,11 +12,12 @@ from combofunc.pods.pod import FunctionPod
 from combofunc.pods.resources import of_size
 from combofunc.reconcile import status
 from combofunc.reconcile.decision import FunctionUpdate
-from combofunc.reconcile.function_state import Observation
+from combofunc.reconcile.function_state import FunctionState, Observation
+from combofunc.reconcile.held_target import held_target
 from combofunc.reconcile.spec import ComboFunc
 from surgekit.decision import Decision
 
-__all__ = ["memory_note", "moved_note", "ready_concurrency", "reason_changed", "report"]
+__all__ = ["memory_note", "moved_note", "ready_concurrency", "reason_changed", "report", "warm_note"]
 
 Json = dict[str, Any]
 _LISTED = 5
@@ -35,8 +36,9 @@ def report(seen: Observation, before: Json, decision: Decision[FunctionUpdate], 
         status.ready(function, plan, ready, update.waiting, unreadable or state.api_failure),
         status.resized(memory_note(function, pods, update.least_memory)),
     ]
-    if plan and (words := moved_note(pods)):
-        plan = replace(plan, reasons=(*plan.reasons, words))
+    if plan:
+        notes = (warm_note(seen, state), moved_note(pods))
+        plan = replace(plan, reasons=(*plan.reasons, *filter(None, notes)))
     there = Counter(pod.size for pod in pods if pod.live and pod.draining_since_s is None)
     serving = Counter(pod.size for pod in pods if pod.serves)
     return status.status_of(
@@ -56,6 +58,14 @@ def report(seen: Observation, before: Json, decision: Decision[FunctionUpdate], 
 
 def ready_concurrency(pods: Sequence[FunctionPod]) -> int:
     return sum(pod.concurrency for pod in pods if pod.serves)
+
+
+def warm_note(seen: Observation, state: FunctionState) -> str:
+    """Says that containers are kept for a target that was higher; empty if it was not."""
+    recent, target = state.recent_targets, seen.target
+    if target is None or not recent or held_target(recent) <= target:
+        return ""
+    return f"kept warm: the target was {held_target(recent)} within the last {seen.function.keep_warm_s:g} s"
 
 
 def moved_note(pods: Sequence[FunctionPod]) -> str:

@@ -11,13 +11,11 @@ from experiments.combofunc.model import Scaler
 from experiments.combofunc.workload import FUNCTIONS, Function
 
 __all__ = [
-    "ARMS", "AS_SHIPPED_S", "AUTOPILOT", "BASELINES", "HELD", "NO_INPLACE", "OURS", "RANDOM_FIT", "STOCK",
+    "ARMS", "AS_SHIPPED_S", "AUTOPILOT", "BASELINES", "NO_INPLACE", "OURS", "RANDOM_FIT", "STOCK",
     "Choice", "Choices", "PlannedOf", "Setup", "beside", "candidates", "scaler",
 ]  # fmt: skip
 
 OURS, NO_INPLACE, STOCK, RANDOM_FIT, AUTOPILOT = "ours", "no_inplace", "stock", "random_fit", "autopilot"
-# Ours planned for the highest target of the last 5 minutes, with nothing kept warm otherwise. Simulated only.
-HELD = "held"
 BASELINES = (STOCK, RANDOM_FIT, AUTOPILOT, NO_INPLACE)
 ARMS = (OURS, *BASELINES)
 # How long idle containers are kept (Knative's scale-down delay). Each baseline uses the best of these. The
@@ -92,9 +90,6 @@ class Setup:
 def scaler(setup: Setup, function: Function, planned: PlannedOf) -> Scaler:
     """The simulated scaler; `planned` makes the planner's own."""
     arm, choice = setup.arm, setup.choice
-    if arm == HELD:
-        held_s = AS_SHIPPED_S if setup.keep_warm_s is None else setup.keep_warm_s
-        return Delayed(planned(function, True, setup.price_weight, 0.0), held_s)
     if choice is None or arm == NO_INPLACE:
         keep_warm_s = setup.keep_warm_s
         if keep_warm_s is None:

@@ -139,14 +139,14 @@ class Window:
 
 
 class Delayed:
-    """Follows the highest target of a window. Releases what it keeps while another function lacks room."""
+    """Follows the highest target of a window. Releases what it keeps while a function lacks room."""
 
     def __init__(self, scaler: Scaler, seconds: float) -> None:
         self._scaler, self._window = scaler, Window(seconds)
 
     def decide(self, state: State, target: int) -> Decision:
         highest, lower_at_s = self._window.highest(state.now_s, target)
-        if state.others_short:
+        if state.someone_short:
             return self._scaler.decide(state, target)
         decision = self._scaler.decide(state, highest)
         return replace(decision, again_at_s=lower_at_s, keeps_warm=highest > target)

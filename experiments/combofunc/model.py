@@ -59,7 +59,7 @@ class State:
     nodes: Sequence[NodeView]
     containers: Sequence[Container]
     now_s: float = 0.0
-    others_short: bool = False  # another function has less than its target for want of room
+    someone_short: bool = False  # a function has less than its target for want of room
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.combofunc.arms import AUTOPILOT, HELD, NO_INPLACE, OURS, RANDOM_FIT, STOCK
+from experiments.combofunc.arms import AUTOPILOT, NO_INPLACE, OURS, RANDOM_FIT, STOCK
 from experiments.combofunc.workload import FUNCTIONS
 
 __all__ = ["draw_all"]
@@ -17,7 +17,6 @@ _COLOURS = {
     STOCK: "#9a9a9a",
     RANDOM_FIT: "#d1495b",
     AUTOPILOT: "#e08e2b",
-    HELD: "#2a9d8f",
 }
 _TIME, _COST = "mean scaling time, s", "resource cost of a concurrency"
 Averages = Mapping[str, Mapping[str, float]]  # function -> figure

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import replace
 
 from cluster_model.contention import MEASURED
 from combofunc.planner.model import Container, Node, PlanRequest, Size, Weights
 from combofunc.planner.planning import plan
-from combofunc.planner.warm import plan_keeping_warm
+from combofunc.reconcile.held_target import RecentTargets, ends_at_s, held_target, note_target
 from experiments.combofunc import model as lab
 from experiments.combofunc.workload import Function
 
@@ -24,11 +23,12 @@ class Planned:
         self._by_name = {size.name: size for size in self._sizes}
         self._lab_sizes = {size.name: size for size in function.sizes}
         self._weights, self._keep_warm_s = weights, keep_warm_s
-        self._idle_since: dict[str, float] = {}
+        self._recent: RecentTargets = ()
 
     def decide(self, state: lab.State, target: int) -> lab.Decision:
         began_s = time.perf_counter()
-        keep_s = 0.0 if state.others_short else self._keep_warm_s
+        keep_s = 0.0 if state.someone_short else self._keep_warm_s
+        self._recent = note_target(self._recent, target, keep_s, state.now_s)
         nodes = [
             Node(
                 n.name, n.cpu_millicores, n.memory_bytes, n.cpu_free_millicores, n.memory_free_bytes,
@@ -40,15 +40,13 @@ class Planned:
             Container(c.pod, c.node, self._by_name[c.size.name], c.ready and not c.resizing)
             for c in state.containers
         ]
-        request = PlanRequest(self._sizes, nodes, containers, target, self._weights, MEASURED)
-        found, self._idle_since = plan_keeping_warm(plan, request, self._idle_since, keep_s, state.now_s)
+        held = held_target(self._recent)
+        found = plan(PlanRequest(self._sizes, nodes, containers, held, self._weights, MEASURED))
         decided_s = time.perf_counter() - began_s
         actions: list[lab.Action] = [lab.Remove(c.pod) for c in found.removed]
         actions += [lab.Resize(r.container.pod, self._lab_sizes[r.to.name]) for r in found.resized]
         actions += [lab.Create(c.node, self._lab_sizes[c.size.name]) for c in found.created]
-        removed = {c.pod for c in found.removed}
-        ends_s = [since_s + keep_s for pod, since_s in self._idle_since.items() if pod not in removed]
-        return lab.Decision(actions, decided_s, min(ends_s, default=math.inf), keeps_warm=bool(ends_s))
+        return lab.Decision(actions, decided_s, ends_at_s(self._recent, keep_s), keeps_warm=held > target)
 
 
 def planned(function: Function, in_place: bool, price_weight: float | None, keep_warm_s: float) -> Planned:

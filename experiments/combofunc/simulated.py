@@ -14,7 +14,6 @@ from typing import Any
 from experiments.combofunc.arms import (
     ARMS,
     BASELINES,
-    HELD,
     NO_INPLACE,
     OURS,
     Choice,
@@ -76,7 +75,7 @@ def run(workload: Workload, extent: Extent, planned: PlannedOf, say: Say) -> dic
     with _player(planned) as play:
         choices, sweep = _sweep(workload, extent, play, say)
         seeds = extent.seeds
-        played = {arm: play(_jobs(arm, workload, seeds, choices)) for arm in (*ARMS, HELD)}
+        played = {arm: play(_jobs(arm, workload, seeds, choices)) for arm in ARMS}
         say("the comparison is played")
         found = compared(played)
         found |= {
@@ -97,7 +96,7 @@ def run(workload: Workload, extent: Extent, planned: PlannedOf, say: Say) -> dic
         found["keep_warm_s"] = {
             str(keep_s): {
                 arm: averages(play(_jobs(arm, workload, some, choices, keep_warm_s=keep_s)))
-                for arm in (OURS, NO_INPLACE, HELD)
+                for arm in (OURS, NO_INPLACE)
             }
             for keep_s in extent.keep_warm_s
         }

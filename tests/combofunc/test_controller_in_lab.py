@@ -257,12 +257,12 @@ def limits(pod: Json) -> tuple[str, str]:
     return of["cpu"], of["memory"]
 
 
-def test_kept_warm_with_memory_in_use(running: Running) -> None:
+def test_made_smaller_with_memory_in_use(running: Running) -> None:
     """The node model answers as a kubelet: nothing of a resize below the use is carried out, cpu included."""
     shop = running.namespace()
     using = template()
     using["metadata"] = {"annotations": {MEMORY_IN_USE: "1500Mi"}}
-    running.function(shop, "video", 8, template=using, keepWarm="1h")
+    running.function(shop, "video", 8, template=using, keepWarm="0s")
     running.wait_settled(shop, "video", 8)
     (before,) = running.pods(shop)
     running.patch(shop, "video", {"targetConcurrency": 1})

@@ -203,7 +203,7 @@ def test_a_result_is_stale_after_a_lost_node_or_other_pods() -> None:
     sizes = pod_shape(function).sizes
     place = Node("a", 8000, 2**34, 8000, 2**34, 10, 0, 1.0, 0.1)
 
-    given = PlannerInput(function, PlanRequest(sizes, [place], [], 8), {}, [], frozenset(), {}, 0.0)
+    given = PlannerInput(function, PlanRequest(sizes, [place], [], 8), [], frozenset(), {}, 0.0)
     found = make_plan((), given, planning.plan)
     whole, less = Left(8000, 2**34, 10), Left(1999, 2**34, 10)
     assert not is_stale(found, [], {"a": whole}.get)

@@ -335,7 +335,7 @@ def test_memory_that_is_kept_is_said_once() -> None:
     assert seen.condition("Resized") == ("True", "Resized")
     (name,) = seen.world.pods
     seen.world.memory_in_use[name] = 1.5 * 2**30
-    seen.functions.objects[UID]["spec"] = combofunc(1, keepWarm="10m")["spec"]
+    seen.functions.objects[UID]["spec"] = combofunc(1, keepWarm="0s")["spec"]
     for _ in range(6):
         seen.reconcile()
         seen.pass_time(1)

@@ -11,9 +11,8 @@ from combofunc.planner import planning
 from combofunc.planner.held_memory import respecting_held_memory
 from combofunc.planner.model import Container, PlanRequest, Weights
 from combofunc.planner.verifier import violations
-from combofunc.planner.warm import plan_keeping_warm
 from experiments.planner.random_problems import RandomProblem
-from tests.combofunc.planner.builders import LARGE, MIB, SIZES, SMALL, node, problems, running
+from tests.combofunc.planner.builders import LARGE, MIB, SIZES, SMALL, node, problems
 
 plan = respecting_held_memory(planning.plan)
 
@@ -39,16 +38,6 @@ def test_what_is_held_is_nobody_elses() -> None:
     assert (beside.kept, [c.size.name for c in beside.created]) == ((held,), ["middle"])
 
 
-def test_kept_warm_it_is_as_small_in_cpu_as_can_be() -> None:
-    """Two; the one that is needed no more keeps its memory."""
-    containers = [replace(c, least_memory_bytes=LARGE.memory_bytes) for c in running(LARGE, LARGE)]
-    nodes = [node("a", memory_free_bytes=0)]
-    found, idle = plan_keeping_warm(plan, PlanRequest(SIZES, nodes, containers, 8), {}, 60.0, 0.0)
-    assert violations(found, PlanRequest(SIZES, nodes, containers, 8)) == []
-    assert (found.removed, found.created, len(idle)) == ((), (), 1)
-    assert [r.to for r in found.resized] == [SMALL]
-
-
 @settings(max_examples=300)
 @given(problems(most_containers=8), st.data())
 def test_it_is_a_plan(problem: RandomProblem, data: st.DataObject) -> None:
@@ -58,5 +47,3 @@ def test_it_is_a_plan(problem: RandomProblem, data: st.DataObject) -> None:
     request = replace(problem.request, containers=containers)
     found = plan(request)
     assert violations(found, request) == []
-    warm, _ = plan_keeping_warm(plan, request, {}, 60.0, 0.0)
-    assert violations(warm, request) == []

@@ -30,19 +30,19 @@ def has(function: FunctionInWorld) -> list[tuple[str, str]]:
     return sorted(found)
 
 
-def warm_and_using(use_bytes: float, **world: Any) -> tuple[FunctionInWorld, str]:
+def shrunk_while_using(use_bytes: float, **world: Any) -> tuple[FunctionInWorld, str]:
     """One large container that is not needed any more and uses this much."""
     function = in_world(**world)
     function.wants(8)
     function.run(3)
     (pod,) = function.sizes
     function.world.memory_in_use[pod] = use_bytes
-    function.wants(1, keepWarm="10m")
+    function.wants(1, keepWarm="0s")
     return function, pod
 
 
-def test_kept_warm_it_gives_up_cpu_and_keeps_its_memory() -> None:
-    function, pod = warm_and_using(1.5 * GIB)
+def test_it_gives_up_cpu_and_keeps_its_memory() -> None:
+    function, pod = shrunk_while_using(1.5 * GIB)
     decision = function.run(5)
     assert has(function) == [("500m", "2Gi")]
     assert function.sizes == {pod: "small"}
@@ -55,9 +55,9 @@ def test_kept_warm_it_gives_up_cpu_and_keeps_its_memory() -> None:
 
 def test_it_grows_where_it_is_when_the_load_comes_back() -> None:
     """On a node without room for another."""
-    function, pod = warm_and_using(1.5 * GIB, cpu="2", memory="2Gi")
+    function, pod = shrunk_while_using(1.5 * GIB, cpu="2", memory="2Gi")
     function.run(5)
-    function.wants(8, keepWarm="10m")
+    function.wants(8)
     function.run(5)
     assert function.sizes == {pod: "large"}
     assert (function.ready, has(function)) == (8, [("2000m", "2Gi")])
@@ -65,13 +65,13 @@ def test_it_grows_where_it_is_when_the_load_comes_back() -> None:
 
 def test_a_shrink_that_was_refused_is_undone_when_it_is_needed_again() -> None:
     """The target rises before anything was done about the refusal."""
-    function, pod = warm_and_using(1.5 * GIB, cpu="2", memory="2Gi")
+    function, pod = shrunk_while_using(1.5 * GIB, cpu="2", memory="2Gi")
     function.reconcile()
     function.reconcile()
     for _ in range(5):
         function.world.tick()
     assert function.world.refusals
-    function.wants(8, keepWarm="10m")
+    function.wants(8)
     function.watch()
     function.run(5)
     assert function.sizes == {pod: "large"}
@@ -80,14 +80,14 @@ def test_a_shrink_that_was_refused_is_undone_when_it_is_needed_again() -> None:
 
 
 def test_memory_known_to_be_in_use_is_not_asked_for() -> None:
-    function, pod = warm_and_using(1.5 * GIB)
+    function, pod = shrunk_while_using(1.5 * GIB)
     function.measured = {pod: 1.5 * GIB}
     function.run(5)
     assert (has(function), function.world.refusals) == ([("500m", "2Gi")], [])
 
 
 def test_memory_is_given_up_once_it_is_free() -> None:
-    function, pod = warm_and_using(1.5 * GIB)
+    function, pod = shrunk_while_using(1.5 * GIB)
     function.run(5)
     function.world.memory_in_use[pod] = 100 * MIB
     function.run(302, 1.0)
@@ -96,8 +96,7 @@ def test_memory_is_given_up_once_it_is_free() -> None:
 
 
 def test_it_is_asked_less_and_less_often() -> None:
-    function, pod = warm_and_using(1.5 * GIB)
-    function.wants(1, keepWarm="1h")
+    function, pod = shrunk_while_using(1.5 * GIB)
     function.run(3500, 5.0)
     times = [at_s for name, at_s, _ in function.world.refusals if name == pod]
     waits = [later - sooner for sooner, later in pairwise(times)]
@@ -142,7 +141,7 @@ def test_two_containers_do_not_swap_whenever_a_warm_time_is_over() -> None:
 
 def test_memory_that_comes_into_use_while_it_is_being_taken_away_is_kept() -> None:
     """The first refusal names 600 MiB, so 1 GiB is asked for; the second names more than that."""
-    function, pod = warm_and_using(600 * MIB)
+    function, pod = shrunk_while_using(600 * MIB)
     function.run(1)
     function.world.memory_in_use[pod] = 1100 * MIB
     function.wants(3, keepWarm="0s")

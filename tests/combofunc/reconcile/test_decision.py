@@ -12,7 +12,7 @@ from cluster_model.contention import CONTENTION, ContentionForm
 from combofunc.labels import PLACEMENT_GATE
 from combofunc.planner import planning
 from combofunc.planner.model import Plan, PlanRequest
-from tests.combofunc.function_in_world import FunctionInWorld
+from tests.combofunc.function_in_world import SIZES, FunctionInWorld
 from tests.combofunc.pods.world import World, node
 
 
@@ -397,18 +397,19 @@ def test_whatever_happens_it_ends_as_planned(faults: list[tuple[str, int]], cpu:
     assert not any(pod.gated for pod in function.pods)
 
 
-def test_what_a_lower_target_does_not_need_is_kept_warm_and_grows_again() -> None:
+def test_what_a_lower_target_does_not_need_is_kept_warm() -> None:
     function = in_world()
     function.wants(24, keepWarm="60s")
     function.run(5)
-    there = set(function.sizes)
-    function.wants(8, keepWarm="60s")
-    function.run(5)
-    assert set(function.sizes) == there, "nobody went"
-    assert sorted(function.sizes.values()) == ["large", "small", "small"]
-    function.wants(24, keepWarm="60s")
-    function.run(1)
-    assert (set(function.sizes), function.ready) == (there, 24), "nobody had to be created"
+    there = function.sizes
+    calls = len(function.world.calls)
+    for target in (8, 24, 12):
+        function.wants(target, keepWarm="60s")
+        update = function.run(5)
+    assert (function.sizes, function.ready) == (there, 24)
+    assert len(function.world.calls) == calls, "a load that comes back is served at once"
+    assert update.state.plan is not None
+    assert (update.state.plan.target, update.state.plan.concurrency) == (12, 24)
 
 
 def test_what_was_kept_warm_for_long_enough_goes() -> None:
@@ -438,15 +439,41 @@ def test_another_replica_keeps_warm_from_its_own_beginning_on() -> None:
     assert function.ready == 8
 
 
-def test_what_is_being_made_smaller_is_kept_when_the_target_falls_on() -> None:
+def test_a_target_of_zero_keeps_nothing() -> None:
     function = in_world()
-    function.wants(24, keepWarm="60s")
+    function.wants(24, keepWarm="1h")
     function.run(5)
-    function.wants(9, keepWarm="60s")
-    function.run(0.2)  # their resizes are under way
-    function.wants(8, keepWarm="60s")
+    function.wants(0, keepWarm="1h")
+    function.run(2)
+    assert not function.sizes
+
+
+def test_replicas_set_by_hand_are_not_kept() -> None:
+    function = in_world()
+    function.wants(24, keepWarm="1h")
     function.run(5)
-    assert len(function.sizes) == 3
+    sizes = [{**size, "replicas": int(size["name"] == "small")} for size in SIZES]
+    function.wants(None, keepWarm="1h", sizes=sizes)
+    function.run(5)
+    assert sorted(function.sizes.values()) == ["small"]
+
+
+def test_what_is_kept_warm_and_lost_makes_nobody_short() -> None:
+    """24 fit on the nodes, and then 16: the target of 8 is served, so the function is Ready and not short."""
+    function = in_world(2, "6")
+    function.wants(24, keepWarm="1h")
+    function.run(5)
+    function.wants(8, keepWarm="1h")
+    function.run(1)
+    del function.world.nodes["node-1"]
+    lost = [name for name, pod in function.world.pods.items() if pod["spec"]["nodeName"] == "node-1"]
+    for name in lost:
+        del function.world.pods[name]
+    function.restart()
+    update = function.run(5)
+    assert update.state.plan is not None
+    assert (update.state.plan.target, update.state.plan.shortage) == (8, 0)
+    assert function.ready >= 8
 
 
 def test_in_shadow_too_a_plan_says_when_what_is_kept_warm_goes() -> None:

@@ -76,14 +76,12 @@ def test_a_pod_that_no_node_took(case: Case) -> None:
     assert replan_reason(case.seen, case.state, frozenset("u"), {}, case.settings) == "no node took a pod"
 
 
-@pytest.mark.parametrize(("idle_s", "over"), [(59.9, False), (60.0, True)])
-def test_a_container_is_kept_warm_for_as_long_as_the_spec_says(case: Case, idle_s: float, over: bool) -> None:
-    idle_since = {case.pod.name: case.seen.now_s - idle_s}
-    assert bool(case.why(idle_since=idle_since)) == over
-    state = replace(case.state, idle_since=idle_since)
-    assert next_check_s(case.seen, state) == pytest.approx(max(60.0 - idle_s, 0.05))
-    gone = replace(case.state, idle_since={"gone": 0.0})
-    assert next_check_s(case.seen, gone) == math.inf, "only pods of the plan count"
+def test_a_higher_target_is_held_for_as_long_as_the_spec_says(case: Case) -> None:
+    now_s = case.seen.now_s
+    held = replace(case.state, recent_targets=((now_s - 50.0, 8), (now_s, 3)))
+    assert case.why(recent_targets=held.recent_targets) == "", "planned for 8"
+    assert next_check_s(case.seen, held) == pytest.approx(10.0)
+    assert case.why(recent_targets=((now_s, 3),)) == "the spec or the target changed"
 
 
 def test_a_short_plan_is_tried_again_when_its_time_comes(case: Case) -> None:

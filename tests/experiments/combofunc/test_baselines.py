@@ -101,5 +101,5 @@ def test_a_delayed_scaler_keeps_what_was_needed_and_says_how_long() -> None:
     assert delayed.decide(State(NODES, there, 0.0), 8).actions == []
     kept = delayed.decide(State(NODES, there, 5.0), 4)
     assert (kept.actions, kept.again_at_s, kept.keeps_warm) == ([], 25.0, True)
-    assert delayed.decide(State(NODES, there, 6.0, others_short=True), 4).actions == [Remove("a")]
+    assert delayed.decide(State(NODES, there, 6.0, someone_short=True), 4).actions == [Remove("a")]
     assert len(delayed.decide(State(NODES, there, 25.0), 4).actions) == 1

@@ -12,7 +12,6 @@ import pytest
 from experiments.combofunc.arms import (
     ARMS,
     AUTOPILOT,
-    HELD,
     NO_INPLACE,
     RANDOM_FIT,
     STOCK,
@@ -109,7 +108,7 @@ def test_a_scaler_is_asked_again_when_it_said_so_and_when_others_are_short() -> 
 
     class Keeps:
         def decide(self, state: State, target: int) -> Decision:
-            asked.append((state.now_s, state.others_short))
+            asked.append((state.now_s, state.someone_short))
             again_at_s = 5.0 if state.now_s < 5 else math.inf
             return Decision(
                 [Create("node-0", FILE[5])][: not state.containers], 0.0, again_at_s, keeps_warm=True
@@ -145,23 +144,6 @@ def simulated(arm: str) -> Outcome:
 @pytest.fixture(scope="module")
 def played() -> dict[str, Outcome]:
     return {arm: simulated(arm) for arm in ARMS}
-
-
-def test_held_is_planned_for_the_highest_target_of_a_window() -> None:
-    """Sizes that fit the target exactly, so that a fall of the target would change them at once."""
-    asked: list[int] = []
-
-    @dataclass
-    class Planned:
-        def decide(self, state: State, target: int) -> Decision:
-            asked.append(target)
-            return Decision([])
-
-    held = scaler(Setup(HELD, 1, None), FUNCTIONS["file"], lambda *_: Planned())
-    for at_s, target in ((0.0, 8), (10.0, 3), (50.0, 5), (109.0, 4), (110.0, 4)):
-        held.decide(State([], [], at_s), target)
-    held.decide(State([], [], 111.0, others_short=True), 4)
-    assert asked == [8, 8, 8, 8, 5, 4]
 
 
 def test_all_arms_are_measured_on_the_same_rises(played: dict[str, Outcome]) -> None:
