@@ -104,18 +104,21 @@ def node_model(
     quick: Annotated[
         bool, typer.Option("--quick", help="Within 15 minutes: 3 rounds to fit, 3 held out.")
     ] = False,
+    pulls_only: Annotated[bool, typer.Option("--pulls-only", help="Measure image pulls only.")] = False,
     json_file: JsonFile = None,
 ) -> None:
-    """How far the emulation of a node is from a real one: creations and resizes, alone and together."""
+    """How far the emulation of a node is from a real one: creations, resizes and image pulls."""
     from experiments.kneescale.command import partial_of
     from experiments.node_model.bench import run
     from experiments.node_model.plan import Plan
 
-    figures = run(Plan.quick() if quick else Plan(), partial_of(json_file), progress())
+    figures = run(Plan.quick() if quick else Plan(), partial_of(json_file), progress(), pulls_only)
     if not takes_output(json_file):
-        from experiments.node_model.tables import cells_table
+        from experiments.node_model.tables import cells_table, pulls_table
 
-        Console().print(cells_table(figures))
+        if not pulls_only:
+            Console().print(cells_table(figures))
+        Console().print(pulls_table(figures["image_pull"]))
     show(figures, json_file)
 
 

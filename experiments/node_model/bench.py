@@ -3,7 +3,8 @@
 One lab with one real node. Each round creates and deletes k pods of m containers at once, and resizes k pods
 at once, for every k and m, in an order drawn from the round's name. The model is fitted to half of the
 rounds; the emulation's error is taken on the others. Each round ends with a scale-out through kube-scheduler,
-which is also predicted and emulated. A probe runs beside it all.
+which is also predicted and emulated. A probe runs beside it all. Pulls of images have a lab of their own
+(pulls.py).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from experiments.node_model.plan import (
     Plan,
     cells_of,
 )
+from experiments.node_model.pulls import run_pulls
 from experiments.node_model.real_pods import RealPods
 from experiments.node_model.scale_out import ScaleOuts
 from kwok import parts, real_node
@@ -37,11 +39,6 @@ from kwok.lab import Lab
 
 __all__ = ["run", "samples", "summary"]
 
-# What is not measured, and why.
-NO_PULL = (
-    "not measured: a pull is the transfer from a registry, and no registry can be reached from a lab; "
-    "images are imported before a round begins. A scenario's `pull_s` stays a setting."
-)
 # Between two cells: the kubelet clears away what was deleted, and its loops of a second are met anywhere.
 _PAUSE_S = (1.0, 2.0)
 _LOAD = "load average"  # when a round began
@@ -49,8 +46,15 @@ _SCALE_OUT, _EMULATED = "scale-out", "emulated"
 _EMULATED_SCALE_OUTS = 5
 
 
-def run(plan: Plan, partial: Path | None, say: Callable[[str], None]) -> dict[str, Any]:
+def run(
+    plan: Plan, partial: Path | None, say: Callable[[str], None], pulls_only: bool = False
+) -> dict[str, Any]:
     """Play all rounds. Finished ones are read from `partial`, and new ones are appended to it."""
+    creations = {} if pulls_only else _run_creations(plan, partial, say)
+    return creations | {"image_pull": run_pulls(plan, partial, say)}
+
+
+def _run_creations(plan: Plan, partial: Path | None, say: Callable[[str], None]) -> dict[str, Any]:
     played: dict[str, dict[str, Any]] = dict(read_played(partial))
     missing = [name for name in plan.rounds if name not in played]
     if missing or _EMULATED not in played:
@@ -108,7 +112,6 @@ def summary(played: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
             "seen_after_started_s": round(statistics.median(later_s), 4),
             "load_average_lowest": min(cells[_LOAD] for cells in rounds.values()),
             "load_average_highest": max(cells[_LOAD] for cells in rounds.values()),
-            "image_pull": NO_PULL,
             "rounds": dict(rounds),
         }
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +19,9 @@ from kwok import images, real_node
 from kwok.lab import Lab
 from kwok.real_node.containerd import SOCKET
 from kwok.real_node.machine import Machine
+from kwok.waiting import wait_for
+from node_speed_probe.model import PullEnded
+from node_speed_probe.pulls import pull_event
 from surgekit.kube.client import STRATEGIC_MERGE
 from surgekit.kube.watch import Watch
 
@@ -69,6 +72,21 @@ class RealPods:
         )
         return {"seen_s": seen_s, "started_s": started_s, "gone_s": gone_s}
 
+    def pull(self, images_of_pods: Sequence[str]) -> Times:
+        """Create a pod for each image at once; when all run, delete them.
+
+        `pulled_s` is how long each pull took without its wait for others, by the kubelet's Events.
+        """
+        names = dict(zip(self._names(len(images_of_pods)), images_of_pods, strict=True))
+        _, seen_s = self._at_once(
+            lambda name: self._post(name, 1, image=names[name]), dict.fromkeys(names, _runs)
+        )
+        # The kubelet sends Events in the background.
+        wait_for(lambda: len(self._pulls(names)) == len(names), "the kubelet's Events of pulls", 30)
+        pulled_s = sorted(pull.seconds or 0.0 for pull in self._pulls(names))
+        self._at_once(lambda name: self._kube.delete(f"{self._path}/{name}"), dict.fromkeys(names, _is_gone))
+        return {"seen_s": seen_s, "pulled_s": pulled_s}
+
     def resize(self, pods: int) -> Times:
         """Give so many residents their other size at once; done when the status follows."""
         wanted = {name: _other_size(self._pods[name]) for name in self._residents[:pods]}
@@ -118,15 +136,27 @@ class RealPods:
                 raise TimeoutError(f"pods {', '.join(self._waiting)}: not done after {_LONGEST_S:.0f} s")
             return began_unix_s, sorted(at_s - began_s for at_s in self._done.values())
 
+    def _pulls(self, pods: Container[str]) -> list[PullEnded]:
+        """Pulls that have ended, one for each pod; an image that was there already took no time."""
+        events, _ = self._kube.list_all("/api/v1/namespaces/default/events")
+        found = [
+            pull_event(event["reason"], event["message"], "", self._node)
+            for event in events
+            if event["involvedObject"]["name"] in pods
+        ]
+        return [pull for pull in found if isinstance(pull, PullEnded)]
+
     def _names(self, count: int) -> list[str]:
         self._number += count
         return [f"p{number}" for number in range(self._number - count, self._number)]
 
-    def _post(self, name: str, containers: int, size: Size | None = None) -> object:
+    def _post(
+        self, name: str, containers: int, size: Size | None = None, image: str = images.reference("pause")
+    ) -> object:
         """Create a pod that needs no scheduler. Without a `size` it has no limits: these would also slow the
         start of its containers down."""
         resources = {"requests": size, "limits": size} if size else {"requests": {"cpu": "5m"}}
-        each = {"image": images.reference("pause"), "resources": resources}
+        each = {"image": image, "resources": resources}
         body = {
             "metadata": {"name": name},
             "spec": {

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
-__all__ = ["cells_table"]
+__all__ = ["cells_table", "pulls_table"]
 
 
 def cells_table(figures: Mapping[str, Any]) -> Table:
@@ -19,4 +19,13 @@ def cells_table(figures: Mapping[str, Any]) -> Table:
             claimed = [f"{cell['emulated_s']:.2f}", f"{cell['error']:.0%}", f"{cell['paper_error']:.0%}"]
         first = f"{cell['first_over_last']:.2f}"
         table.add_row(name, f"{cell['measured_s']:.2f}", quartiles, *claimed, first)
+    return table
+
+
+def pulls_table(figures: Mapping[str, Any]) -> Table:
+    table = Table("images pulled", "seconds", "quartiles", "emulated", "error")
+    for name, cell in figures["cells"].items():
+        quartiles = f"{cell['lower_quartile_s']:.2f} - {cell['upper_quartile_s']:.2f}"
+        claimed = f"{cell['emulated_s']:.2f}", f"{cell['error']:.0%}"
+        table.add_row(name, f"{cell['measured_s']:.2f}", quartiles, *claimed)
     return table

@@ -26,6 +26,7 @@ from kwok.binaries.groups import (
     METRICS_SERVER,
     PROMETHEUS,
     REAL_NODE,
+    REGISTRY,
     Group,
 )
 from kwok.errors import BinariesError
@@ -44,6 +45,7 @@ __all__ = [
     "METRICS_SERVER",
     "PROMETHEUS",
     "REAL_NODE",
+    "REGISTRY",
     "Binaries",
     "Group",
 ]

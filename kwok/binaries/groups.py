@@ -21,6 +21,7 @@ __all__ = [
     "METRICS_SERVER",
     "PROMETHEUS",
     "REAL_NODE",
+    "REGISTRY",
     "Group",
 ]
 
@@ -94,6 +95,8 @@ REAL_NODE = Group(
 )
 # With the four plugins that the lab's configuration names: the stock main also has those of all clouds.
 COREDNS = Group("coredns", {"coredns": "surgekit.dev/kwok/binaries/coredns"}, released=False)
+# For pulls by real nodes. Its own main, because the stock one listens on localhost only.
+REGISTRY = Group("registry", {"registry": "surgekit.dev/kwok/binaries/registry"}, released=False)
 # Our own sources, for containers on a real node: kwok/images packs them.
 CONTAINERS = Group(
     "containers",
@@ -101,4 +104,4 @@ CONTAINERS = Group(
     released=False,
 )
 CORE = (KWOK, ETCD, KUBERNETES)
-GROUPS = (*CORE, KARPENTER, PROMETHEUS, METRICS_SERVER, HELM, REAL_NODE, COREDNS, CONTAINERS)
+GROUPS = (*CORE, KARPENTER, PROMETHEUS, METRICS_SERVER, HELM, REAL_NODE, COREDNS, REGISTRY, CONTAINERS)
