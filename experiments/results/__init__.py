@@ -1,0 +1,1 @@
+"""The page docs/results.md, written from the JSON files of benches."""

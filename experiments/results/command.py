@@ -1,0 +1,41 @@
+"""`surgekit bench results`: keep figures of benches, and write docs/results.md from all that are kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.results.page import RAW, page, section
+
+__all__ = ["keep", "write"]
+
+_DATA = Path("results", "data")
+
+
+def keep(files: Sequence[Path], docs: Path) -> list[Path]:
+    """Copy the figures of these files, without raw measurements."""
+    kept = []
+    for file in files:
+        figures = _without_raw(json.loads(file.read_text()))
+        section(figures)  # raises if no section can show it
+        target = docs / _DATA / file.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(json.dumps(figures, indent=1) + "\n")
+        kept.append(target)
+    return kept
+
+
+def write(docs: Path) -> Path:
+    files = {file.name: json.loads(file.read_text()) for file in (docs / _DATA).glob("*.json")}
+    target = docs / "results.md"
+    target.write_text(page(files))
+    return target
+
+
+def _without_raw(figures: Any) -> Any:
+    if isinstance(figures, dict):
+        raw = {key for key, value in figures.items() if key in RAW and isinstance(value, dict | list)}
+        return {key: _without_raw(value) for key, value in figures.items() if key not in raw}
+    return figures

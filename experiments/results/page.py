@@ -1,0 +1,162 @@
+"""Write docs/results.md from the JSON files of benches. Pure.
+
+A file says in `about` which command wrote it. A section reads the figures of one bench; a bench that no
+section knows is refused.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.intervals import in_words
+
+__all__ = ["RAW", "Section", "UnknownBench", "bench_of", "page", "section"]
+
+Figures = Mapping[str, Any]
+# Measurements behind the figures: too much to keep beside the page.
+RAW = frozenset(
+    {"by_curve", "choices", "equal_rounds", "mixes", "played", "rates", "rounds", "sweep", "utilisation"}
+)
+_HEAD = """\
+# Results
+
+<!-- Written by `surgekit bench results`. Edit the sections in experiments/results/page.py, not this file. -->
+
+Each table comes from one command, whose figures are in [results/data/](results/data). Intervals are 95 %
+bootstrap intervals over seeds (or rounds) and functions. Reported seeds are 2001 and
+up; nobody tuned on them.
+What was tried, and older figures: [ComboFunc](results/combofunc.md), [FCMA](results/fcma.md),
+[KneeScale](results/kneescale.md), [lab, extender, probe, gateway](results/lab.md),
+[of before the lab's nodes were calibrated](results/before-calibration.md).
+"""
+_ARMS = {
+    "stock": "a Deployment of one size, stock scheduler",
+    "random_fit": "Random Fit",
+    "autopilot": "Autopilot: one size, resized in place",
+    "no_inplace": "ours without resizing in place",
+}
+
+
+class UnknownBench(ValueError):
+    """No section shows the figures of this bench."""
+
+
+@dataclass(frozen=True)
+class Section:
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
+
+
+def page(files: Mapping[str, Figures]) -> str:
+    """The whole page; `files` maps the name of a file to its content."""
+    return "\n".join([_HEAD, *(_written(files[name]) for name in sorted(files, key=_order(files)))])
+
+
+def bench_of(figures: Figures) -> str:
+    """The name of the bench, with `--simulated` and the like as in `combofunc --simulated`."""
+    words = shlex.split(figures["about"]["command"])[2:]
+    ways = [word for word in words[1:] if word in ("--simulated", "--live", "--pulls-only")]
+    return " ".join([words[0], *ways])
+
+
+def section(figures: Figures) -> Section:
+    bench = bench_of(figures)
+    if bench not in _SECTIONS:
+        raise UnknownBench(f"bench {bench}: no section of {__name__} shows it")
+    return _SECTIONS[bench](figures)
+
+
+def _order(files: Mapping[str, Figures]) -> Callable[[str], tuple[int, str]]:
+    known = list(_SECTIONS)
+    return lambda name: (known.index(bench_of(files[name])), name)
+
+
+def _written(figures: Figures) -> str:
+    found, about = section(figures), figures["about"]
+    lines = [f"## {found.title}", "", f"`{about['command']}`, {about['date']}, {_machine(about)}:", ""]
+    lines += [f"| {' | '.join(row)} |" for row in (found.columns, ["---"] * len(found.columns), *found.rows)]
+    for note in found.notes:
+        lines += ["", note]
+    return "\n".join([*lines, ""])
+
+
+def _machine(about: Figures) -> str:
+    commit = f", commit {about['commit']}" if about.get("commit") else ""
+    return f"{about['cores']} cores, {about['memory_gib']} GiB{commit}"
+
+
+def _combofunc(figures: Figures) -> Section:
+    columns = (
+        "baseline / ours: above 1, ours is better",
+        "scaling time",
+        "cost, eq. (10)",
+        "cost of what was asked for",
+    )
+    keys = ("time_ratio", "unit_cost_ratio", "cost_ratio")
+    rows = [(_ARMS.get(arm, arm), *(in_words(figures[key][arm]) for key in keys)) for arm in figures[keys[0]]]
+    how = "in virtual time" if figures.get("simulated") else "live"
+    notes = [
+        f"Four functions on 16 nodes, targets from Azure's trace, {len(figures['seeds'])} seeds, {how}. "
+        "Every baseline has the sizes and the keep time that are best for it. Eq. (10) divides by the "
+        "concurrency that is there; what was asked for is the same for all arms "
+        "([why both](decisions/comparisons.md))."
+    ]
+    return Section(f"ComboFunc: sizes and places, {how}", columns, rows, notes)
+
+
+def _knee_search(figures: Figures) -> Section:
+    columns = ("search", "within 2 % of capacity", "mean error", "samples, mean (most)")
+    rows = [
+        (
+            name,
+            _percent(of["within"]),
+            f"{of['error_mean']:.1%}",
+            f"{of['samples_mean']:.1f} ({of['samples_most']})",
+        )
+        for name, of in figures["searches"].items()
+    ]
+    note = (
+        f"{figures['curves']} curves of families whose writer had not seen the search, each sample off "
+        f"by {figures['noise']:.0%}. `best` is what KneeScale ships, `paper` its Algorithm 1."
+    )
+    return Section("KneeScale: the search alone", columns, rows, [note])
+
+
+def _pulls(figures: Figures) -> Section:
+    found = figures["image_pull"]
+    columns = ("pods at once, by image", "seconds, real node", "quartiles", "emulated", "error")
+    rows = [
+        (
+            name,
+            f"{cell['measured_s']:.2f}",
+            f"{cell['lower_quartile_s']:.2f} to {cell['upper_quartile_s']:.2f}",
+            f"{cell['emulated_s']:.2f}",
+            f"{cell['error']:.0%}",
+        )
+        for name, cell in found["cells"].items()
+    ]
+    note = (
+        f"A pull takes {found['fixed_s']:.2f} s and a second for every {found['mebibytes_per_s']:.0f} MiB, "
+        "fitted to other rounds than those shown. The emulation is off by "
+        f"{found['pull_error_mean']:.1%} in the mean of the cells with a pull, by "
+        f"{found['pull_error_worst']:.1%} at worst. The registry runs on the same machine."
+    )
+    return Section("Lab: image pulls, emulated and real", columns, rows, [note])
+
+
+def _percent(interval: Figures) -> str:
+    return f"{interval['mean']:.0%} ({interval['low']:.0%} to {interval['high']:.0%})"
+
+
+# In the order of the page.
+_SECTIONS: Mapping[str, Callable[[Figures], Section]] = {
+    "combofunc": _combofunc,
+    "combofunc --simulated": _combofunc,
+    "knee-search": _knee_search,
+    "node-model --pulls-only": _pulls,
+}
