@@ -13,10 +13,12 @@ from rich.console import Console
 from rich.table import Table
 
 from cluster_autoscaler_hook.solver.variant import DEFAULT_DEADLINE_S
+from experiments.intervals import in_words
+from experiments.results.about import write_figures
 from experiments.seeds import REPORTED, Seeds, parse_seeds
 from kwok.errors import LabError
 from kwok.parts import WEIGHT
-from surgekit.cli.json_file import JsonFile, takes_output, write_json
+from surgekit.cli.json_file import JsonFile, takes_output
 
 __all__ = ["app", "show"]
 
@@ -36,7 +38,7 @@ Weight = Annotated[int, typer.Option(min=1, help="The extender's weight in the s
 def extender(
     nodes: Annotated[int, typer.Option(min=2, help="Emulated nodes.")] = 1000,
     pods: Annotated[int, typer.Option(min=10, help="Pods waiting when the scheduler starts.")] = 2000,
-    rounds: Annotated[int, typer.Option(min=1)] = 3,
+    rounds: Annotated[int, typer.Option(min=1, help="Each measures all arms once.")] = 9,
     quick: Annotated[bool, typer.Option(help="Half the pods, two rounds.")] = False,
     weight: Weight = WEIGHT,
     probe: Annotated[bool, typer.Option(help="Run the probe as well, in every arm.")] = False,
@@ -82,7 +84,7 @@ def placement(
         found = curves.run(replace(axes, seeds=drawn) if drawn else axes, progress())
         if not takes_output(json_file):
             Console().print(curves.table(found))
-        write_json(found, json_file)
+        write_figures(found, json_file)
         return
     from experiments.placement.bench import Plan, run
 
@@ -119,7 +121,10 @@ def node_model(
         if not pulls_only:
             Console().print(cells_table(figures))
         Console().print(pulls_table(figures["image_pull"]))
-    show(figures, json_file)
+    if pulls_only:
+        write_figures(figures, json_file)
+    else:
+        show(figures, json_file)
 
 
 @app.command()
@@ -130,9 +135,9 @@ def fcma(
     data: Annotated[Path, typer.Option(help="Folder with the sets and their recorded figures.")] = FCMA_DATA,
     random: Annotated[
         int,
-        typer.Option(min=0, help="So many fresh problems of the same kind; variant paper is the reference."),
+        typer.Option(min=0, help="So many fresh problems for each seed; variant paper is the reference."),
     ] = 0,
-    seed: Annotated[int, typer.Option(help="Of the fresh problems.")] = 1,
+    seeds: Seeds = None,
     deadline: Annotated[float, typer.Option(min=0, help="Seconds a problem.")] = DEFAULT_DEADLINE_S,
     paper_deadline: Annotated[float, typer.Option(min=0, help="Seconds a problem for variant paper.")] = 60.0,
     skip_paper: Annotated[bool, typer.Option("--skip-paper", help="Leave variant paper out.")] = False,
@@ -154,7 +159,9 @@ def fcma(
     from experiments.fcma import bench
 
     problems = (
-        bench.random_set(problem_set, random, seed) if random else bench.recorded_set(problem_set, data)
+        bench.random_set(problem_set, random, parse_seeds(seeds) if seeds else REPORTED[:1])
+        if random
+        else bench.recorded_set(problem_set, data)
     )
     figures = bench.run(
         bench.spread_out(problems, bench.QUICK) if quick else problems,
@@ -203,6 +210,7 @@ def expander(
 @app.command()
 def nodes(
     trace: Trace = None,
+    seeds: Seeds = None,
     rounds: Annotated[int, typer.Option(min=1, help="How often each mix is played.")] = 1,
     mix: Annotated[list[str] | None, typer.Option(help="Only these mixes.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Two mixes, once.")] = False,
@@ -213,7 +221,8 @@ def nodes(
     from experiments.nodes.mixes import mixes
     from experiments.nodes.priced_mixes import TABLE, priced
 
-    played = [m for m in mixes(trace) if not mix or m.name in mix]
+    drawn = parse_seeds(seeds) if seeds else None
+    played = [m for m in mixes(trace, drawn) if not mix or m.name in mix]
     if not played:
         raise typer.BadParameter(f"no mix of {mix}", param_hint="--mix")
     figures = run(played[:2] if quick else played, TABLE, priced, 1 if quick else rounds, progress())
@@ -291,7 +300,7 @@ def knee_search(
     figures = bench.run(found, noise, draws, progress())
     if not takes_output(json_file):
         Console().print(bench.table(figures))
-    write_json(figures, json_file)
+    write_figures(figures, json_file)
 
 
 @app.command()
@@ -374,16 +383,31 @@ def monitor(
 def planner(
     instances: Annotated[int, typer.Option(min=1, help="Small problems that are also solved exactly.")] = 400,
     repetitions: Annotated[int, typer.Option(min=10, help="Plans timed for each start at 16 nodes.")] = 300,
+    seeds: Seeds = None,
     quick: Annotated[bool, typer.Option("--quick", help="80 problems, 100 plans.")] = False,
     json_file: JsonFile = None,
 ) -> None:
     """How far ComboFunc's plans are from the best, beside Algorithm 1's, and how long they take."""
     from experiments.planner.bench import run, tables
 
-    figures = run(80 if quick else instances, 100 if quick else repetitions, progress())
+    drawn = parse_seeds(seeds) if seeds else REPORTED[:1]
+    figures = run(drawn, 80 if quick else instances, 100 if quick else repetitions, progress())
     if not takes_output(json_file):
         tables(figures)
     show(figures, json_file)
+
+
+@app.command()
+def results(
+    files: Annotated[list[Path] | None, typer.Argument(help="What benches wrote with --json.")] = None,
+    docs: Annotated[Path, typer.Option(help="Folder of the documentation.")] = Path("docs"),
+) -> None:
+    """Keep the figures of these files, and write docs/results.md from all that are kept."""
+    from experiments.results.command import keep, write
+
+    for file in keep(files or [], docs):
+        Console().print(f"kept {file}", soft_wrap=True)
+    Console().print(f"wrote {write(docs)}", soft_wrap=True)
 
 
 def progress() -> Callable[[str], None]:
@@ -398,10 +422,12 @@ def progress() -> Callable[[str], None]:
 
 
 def show(figures: dict[str, Any], json_file: Path | None) -> None:
-    if write_json(figures, json_file):
+    if write_figures(figures, json_file):
         return
     table = Table("figure", "value")
     for key, value in figures.items():
-        if not isinstance(value, list | dict):
+        if isinstance(value, dict) and {"low", "high"} <= value.keys():
+            table.add_row(key, in_words(value, 3))
+        elif not isinstance(value, list | dict):
             table.add_row(key, str(value))
     Console().print(table)

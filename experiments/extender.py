@@ -18,6 +18,7 @@ from typing import Any
 
 from experiments.arrivals import Arrivals, is_bound
 from experiments.histogram import quantile, read_buckets
+from experiments.intervals import median, rounded
 from kwok import parts
 from kwok.lab import Lab
 from kwok.pods import create_pods, delete_namespace
@@ -58,17 +59,13 @@ def run(extent: Extent, say: Callable[[str], None]) -> dict[str, Any]:
                 rate = _measure(lab, arm, f"{arm}-{number}", extent, latency_s)
                 rates[arm].append(rate)
                 say(f"round {number + 1}/{rounds} {arm}: {rate:.0f} pods/s")
-    middle = {arm: statistics.median(values) for arm, values in rates.items()}
     return {
         "nodes": nodes,
         "pods": pods,
         "rounds": rounds,
-        "stock_pods_per_s": round(middle["stock"], 1),
-        "extender_pods_per_s": round(middle["extender"], 1),
-        "outside_pods_per_s": round(middle["outside"], 1),
-        # The median of the ratios of each round: other load on the machine slows both arms of a round.
-        "ratio": round(_ratio(rates, "extender"), 3),
-        "outside_ratio": round(_ratio(rates, "outside"), 3),
+        "stock_pods_per_s": round(statistics.median(rates["stock"]), 1),
+        "ratio": _ratio(rates, "extender"),
+        "outside_ratio": _ratio(rates, "outside"),
         "prioritize_ms_p50": round(quantile(latency_s, 0.5) * 1e3, 3),
         "prioritize_ms_p99": round(quantile(latency_s, 0.99) * 1e3, 3),
         "rates": {arm: [round(v, 1) for v in values] for arm, values in rates.items()},
@@ -83,8 +80,9 @@ def _wait_for_leases(lab: Lab, nodes: int) -> None:
         time.sleep(2)
 
 
-def _ratio(rates: dict[str, list[float]], arm: str) -> float:
-    return statistics.median(ours / stock for ours, stock in zip(rates[arm], rates["stock"], strict=True))
+def _ratio(rates: dict[str, list[float]], arm: str) -> dict[str, float]:
+    """The median of the rounds' ratios: other load on the machine slows both arms of a round."""
+    return rounded(median([ours / stock for ours, stock in zip(rates[arm], rates["stock"], strict=True)]))
 
 
 def _measure(lab: Lab, arm: str, namespace: str, extent: Extent, latency_s: Counter[float]) -> float:

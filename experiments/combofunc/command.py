@@ -16,8 +16,8 @@ from experiments.combofunc.planned import planned
 from experiments.combofunc.workload import Workload
 from experiments.kneescale.command import partial_of
 from experiments.kneescale.plan import add_played, read_played
+from experiments.results.about import write_figures
 from experiments.seeds import REPORTED
-from surgekit.cli.json_file import write_json
 
 __all__ = ["Options", "play", "show", "simulate"]
 
@@ -69,7 +69,7 @@ def play(options: Options, json_file: Path | None, say: Callable[[str], None]) -
 
 
 def show(found: Mapping[str, Any], json_file: Path | None) -> None:
-    if write_json(dict(found), json_file):
+    if write_figures(found, json_file):
         return
     console = Console()
     for key, title in _TABLES:

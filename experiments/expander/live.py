@@ -6,7 +6,6 @@ of all nodes when every pod runs, follow-up scale-ups included.
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.arrivals import Arrivals, is_ready
+from experiments.intervals import geometric_mean, rounded
 from kwok import cluster_autoscaler
 from kwok.cluster_autoscaler import CLUSTER_AUTOSCALER, Expander, NodeGroup
 from kwok.lab import Lab
@@ -60,7 +60,8 @@ def run(mixes: Sequence[LiveMix], say: Callable[[str], None]) -> dict[str, Any]:
     }
     figures: dict[str, Any] = {"mixes": len(played)}
     for arm, found in ratios.items():
-        figures[f"cost over {arm}"] = round(math.exp(sum(map(math.log, found)) / len(found)), 4)
+        figures[f"cost over {arm}"] = rounded(geometric_mean([[ratio] for ratio in found]))
+        figures[f"worst over {arm}"] = round(max(found), 4)
         figures[f"mixes dearer than {arm}"] = sum(ratio > 1 + 1e-9 for ratio in found)
     return figures | {"played": played}
 

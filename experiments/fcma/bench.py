@@ -64,11 +64,14 @@ def recorded_set(name: str, directory: Path) -> list[BenchProblem]:
     return found
 
 
-def random_set(name: str, count: int, seed: int) -> list[BenchProblem]:
-    """Fresh problems of the same kind; their reference is our variant `paper`."""
+def random_set(name: str, count: int, seeds: Sequence[int]) -> list[BenchProblem]:
+    """Fresh problems of the same kind, `count` for each seed; their reference is our variant `paper`."""
     draw = random_problems.paper_grid if name == "paper80" else random_problems.scalability
-    problems = islice(draw(seed, _SFMPL[name]), count)
-    return [BenchProblem(f"{name}-{seed}-{number}", p, None) for number, p in enumerate(problems)]
+    return [
+        BenchProblem(f"{name}-{seed}-{number}", problem, None)
+        for seed in seeds
+        for number, problem in enumerate(islice(draw(seed, _SFMPL[name]), count))
+    ]
 
 
 def spread_out(problems: Sequence[BenchProblem], count: int) -> list[BenchProblem]:

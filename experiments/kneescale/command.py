@@ -16,8 +16,9 @@ from experiments.kneescale.figures import figures
 from experiments.kneescale.plan import ARMS, DYNAMIC, LOADS, STATIONARY, STATIONARY_CLIENTS, Plan
 from experiments.kneescale.searched import scaler_of
 from experiments.kneescale.true_knee import true_knees
+from experiments.results.about import write_figures
 from kwok.traffic.functions import CLUSTER, FUNCTIONS
-from surgekit.cli.json_file import takes_output, write_json
+from surgekit.cli.json_file import takes_output
 
 __all__ = ["Options", "partial_of", "plan_of", "play", "searched_knees", "show", "simulate"]
 
@@ -80,7 +81,7 @@ def searched_knees(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def show(found: Mapping[str, Any], json_file: Path | None) -> None:
-    if write_json(dict(found), json_file):
+    if write_figures(found, json_file):
         return
     console = Console()
     for load, gains in found["gain_over"].items():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from experiments.intervals import geometric_mean, rounded
 from experiments.kneescale.plan import OURS, STATIONARY, Plan, Played
 
-__all__ = ["figures", "gains"]
+__all__ = ["figures", "gains", "ratios"]
 
 Performance = Mapping[str, Mapping[str, float]]  # arm -> function -> cumulative score
 
@@ -36,6 +37,7 @@ def figures(played: Played, plan: Plan) -> dict[str, Any]:
     }
     return {
         "gain_over": {load: gains(arms) for load, arms in performance.items()},
+        "ratio_over": {load: ratios(arms) for load, arms in scores.items()},
         "samples_mean": round(statistics.mean(samples), 2) if samples else None,
         "samples_max": max(samples, default=None),
         "knees_found": knees,
@@ -43,6 +45,18 @@ def figures(played: Played, plan: Plan) -> dict[str, Any]:
         "performance": performance,
         "played": {name: {arm: played[name][arm] for arm in part.arms} for part, _, name in plan.rounds()},
     }
+
+
+def ratios(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, dict[str, float]]:
+    """ours / arm over rounds and functions. Functions that an arm never served are left out."""
+    ours, found = scores.get(OURS, {}), {}
+    for arm, functions in scores.items():
+        served = [f for f, values in functions.items() if f in ours and min((*values, *ours[f])) > 0]
+        if arm != OURS and served:
+            pairs = [zip(ours[f], functions[f], strict=True) for f in served]
+            by_function = [[mine / theirs for mine, theirs in pair] for pair in pairs]
+            found[arm] = rounded(geometric_mean(list(zip(*by_function, strict=True))))
+    return found
 
 
 def gains(performance: Performance) -> dict[str, dict[str, Any]]:

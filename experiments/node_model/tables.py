@@ -23,7 +23,12 @@ def cells_table(figures: Mapping[str, Any]) -> Table:
 
 
 def pulls_table(figures: Mapping[str, Any]) -> Table:
-    table = Table("images pulled", "seconds", "quartiles", "emulated", "error")
+    title = (
+        f"a pull takes {figures['fixed_s']:.2f} s, and a second for every "
+        f"{figures['mebibytes_per_s']:.0f} MiB; off by {figures['pull_error_mean']:.1%}, "
+        f"{figures['pull_error_worst']:.1%} at worst"
+    )
+    table = Table("images pulled", "seconds", "quartiles", "emulated", "error", title=title)
     for name, cell in figures["cells"].items():
         quartiles = f"{cell['lower_quartile_s']:.2f} - {cell['upper_quartile_s']:.2f}"
         claimed = f"{cell['emulated_s']:.2f}", f"{cell['error']:.0%}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,12 +52,13 @@ class TraceFunction:
         return PodSize(cpu, memory, min(8, 1 + math.ceil(busy)))
 
 
-def mixes(data: Path | None = None) -> list[Mix]:
-    """All mixes. Those from the trace use `data`, a folder in the Azure trace's format, if given."""
+def mixes(data: Path | None = None, seeds: Sequence[int] | None = None) -> list[Mix]:
+    """All mixes. Those from the trace use `data`, a folder in the Azure trace's format, if given; one is
+    drawn with each seed."""
     functions = read_trace(data)
     drawn = [
         Mix(f"trace-{seed}", tuple(f.size() for f in random.Random(seed).sample(functions, _FUNCTIONS)))
-        for seed in _TRACE_SEEDS
+        for seed in seeds or _TRACE_SEEDS
     ]
     return [
         Mix("uniform", (PodSize(900, 3072, 20),)),

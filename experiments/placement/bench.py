@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from experiments.arrivals import Arrivals, is_ready
+from experiments.intervals import geometric_mean, rounded
 from experiments.placement.workload import (
     BACKGROUND,
     SURGE,
@@ -81,9 +82,9 @@ def run(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
     speedups = [r["speedup"] for r in drawn]
     ours = [r["extender"] for r in drawn]
     return {
-        "speedup": round(statistics.median(speedups), 3),
+        "speedup": rounded(geometric_mean([[speedup] for speedup in speedups])),
         "speedup_worst_round": round(min(speedups), 3),
-        "equal_nodes_speedup": round(statistics.median(r["speedup"] for r in equal), 3) if equal else None,
+        "equal_nodes_speedup": rounded(geometric_mean([[r["speedup"]] for r in equal])) if equal else None,
         "fragments_before": round(statistics.mean(a["fragments_before"]["cores"] for a in ours), 3),
         "fragments_after": round(statistics.mean(a["fragments_after"]["cores"] for a in ours), 3),
         "stock_fragments_after": round(

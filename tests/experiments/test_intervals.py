@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.intervals import geometric_mean, mean
+from experiments.intervals import geometric_mean, in_words, mean, median
 
 
 def test_ratios_that_cancel_are_1() -> None:
@@ -39,6 +39,15 @@ def test_the_same_values_give_the_same_interval() -> None:
     values = list(np.random.default_rng(2).uniform(0.5, 2.0, 30))
     assert mean(values) == mean(values)
     assert mean(values)["mean"] == pytest.approx(np.mean(values))
+
+
+def test_a_median_has_an_interval_of_values_that_were_there() -> None:
+    found = median([3.0, 1.0, 2.0, 10.0, 2.5])
+    assert found["median"] == 2.5
+    assert 1.0 <= found["low"] < 2.5 < found["high"] <= 10.0
+    assert in_words(found, 1) == f"2.5 ({found['low']:.1f} to {found['high']:.1f})"
+    with pytest.raises(ValueError, match="no values"):
+        median([])
 
 
 @pytest.mark.parametrize("ratios", [[], [[]], [[1.0, 2.0], [1.0]]])

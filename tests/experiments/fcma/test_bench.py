@@ -49,14 +49,14 @@ def test_every_variant_beside_the_reference(recorded: list[bench.BenchProblem]) 
 
 
 def test_fresh_problems_have_variant_paper_as_reference() -> None:
-    problems = [p for p in bench.random_set("paper80", 30, seed=2) if len(p.problem.apps) <= 2][:2]
+    problems = [p for p in bench.random_set("paper80", 30, [2]) if len(p.problem.apps) <= 2][:2]
     figures = bench.run(problems, bench.Deadlines(2, 60), quiet, paper_is_reference=True)
     assert figures["paper"]["cost_ratio_total"] == pytest.approx(1.0)
     assert figures["compared"] == 2
 
 
 def test_node_recycling_solves_twice() -> None:
-    problems = [p for p in bench.random_set("paper80", 30, seed=2) if len(p.problem.apps) == 1][:1]
+    problems = [p for p in bench.random_set("paper80", 30, [2]) if len(p.problem.apps) == 1][:1]
     figures = bench.run(
         problems, bench.Deadlines(2, 60), quiet, variants=[Variant.PAPER, Variant.FFC], recycling=True
     )
@@ -64,7 +64,7 @@ def test_node_recycling_solves_twice() -> None:
 
 
 def test_quick_is_spread_out() -> None:
-    problems = bench.random_set("paper80", 10, seed=1)
+    problems = bench.random_set("paper80", 10, [1])
     assert [p.name for p in bench.spread_out(problems, 5)] == [f"paper80-1-{n}" for n in (0, 2, 4, 6, 8)]
     assert bench.spread_out(problems, 99) == problems
 

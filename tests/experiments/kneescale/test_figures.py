@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.kneescale.figures import figures, gains
+from experiments.kneescale.figures import figures, gains, ratios
 from experiments.kneescale.pictures import draw_all
 from experiments.kneescale.plan import STATIONARY, Plan, Played
 from experiments.kneescale.track import Track
@@ -42,6 +42,9 @@ def test_gains_are_of_medians_over_rounds() -> None:
     assert found["gain_over"]["stationary"]["hpa70"] == {
         "best": 1.0, "mean": 0.4, "median": 0.4, "by_function": {"f": 1.0, "g": -0.2},
     }  # fmt: skip
+    ratio = found["ratio_over"]["stationary"]["hpa70"]
+    assert ratio["geomean"] == pytest.approx((1.5 * 50.5 * 2.0 * 0.8**3) ** (1 / 6), abs=1e-3)
+    assert ratio["low"] < ratio["geomean"] < ratio["high"]
     assert (found["samples_mean"], found["samples_max"]) == (7, 10)
     assert found["knees_found"] == {"f": [35, 36, 40], "g": []}
     assert found["performance"]["stationary"]["ours"] == {"f": 4.0, "g": 4.0}
@@ -52,6 +55,12 @@ def test_without_ours_there_is_nothing_to_compare_and_nothing_served_has_no_rati
     assert gains({"ours": {"f": 1.0, "g": 1.0}, "hpa70": {"f": 0.0, "g": 2.0}})["hpa70"]["by_function"] == {
         "g": -0.5
     }
+
+
+def test_ratios_leave_out_what_an_arm_never_served() -> None:
+    scores = {"ours": {"f": [1.0], "g": [3.0]}, "hpa70": {"f": [0.0], "g": [2.0]}, "hpa90": {"f": [0.0]}}
+    assert ratios(scores) == {"hpa70": {"geomean": 1.5, "low": 1.5, "high": 1.5}}
+    assert ratios({"hpa70": {"f": [1.0]}}) == {}
 
 
 def test_an_interval_in_which_nothing_was_answered_scores_nothing() -> None:
