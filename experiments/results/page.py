@@ -149,6 +149,76 @@ def _pulls(figures: Figures) -> Section:
     return Section("Lab: image pulls, emulated and real", columns, rows, [note])
 
 
+def _placement_curve(figures: Figures) -> Section:
+    columns = (
+        *("speeds change every", "spread of ln(tau)", "stock / ours: above 1, ours is sooner"),
+        *("if speeds were known", "without speeds", "age of the probe's samples"),
+    )
+    rows = [
+        (
+            f"{point['step_s']:g} s",
+            f"{point['spread']:g}",
+            *(in_words(point["speedup"][policy]) for policy in ("ours", "known", "counted")),
+            f"{point['probe_age_s']['mean']:.1f} s",
+        )
+        for point in figures["points"]
+    ]
+    note = (
+        "Seconds until 200 new pods are Ready on 16 nodes whose speed wanders, in virtual time. The first "
+        "two columns are the axes: how fast speeds change, and how unequal they are."
+    )
+    return Section("Placement: over how speeds change", columns, rows, [note])
+
+
+def _extender(figures: Figures) -> Section:
+    columns = ("", f"{figures['nodes']} nodes")
+    rows = [
+        ("pods/s with the extender / stock", in_words(figures["ratio"])),
+        ("pods/s of pods that did not opt in / stock", in_words(figures["outside_ratio"])),
+        ("pods/s, stock", f"{figures['stock_pods_per_s']:.0f}"),
+        (
+            "one `/prioritize`, median and 99th percentile",
+            f"{figures['prioritize_ms_p50']:.2f} ms, {figures['prioritize_ms_p99']:.1f} ms",
+        ),
+    ]
+    note = (
+        f"Medians of {figures['rounds']} rounds in which the arms alternate; everything shares the machine."
+    )
+    return Section(f"Extender: speed of kube-scheduler, {figures['nodes']} nodes", columns, rows, [note])
+
+
+def _expander(figures: Figures) -> Section:
+    columns = ("ours / the caller's own expander: below 1, ours is cheaper", "cost", "worst scale-up")
+    rows = [
+        (name, in_words(figures[f"cost over {name}"]), f"{figures[f'worst over {name}']:.2f}")
+        for name in ("least-waste", "price", "most-pods", "random")
+    ]
+    note = (
+        f"{figures['mixes']} scale-ups of a simulated Cluster Autoscaler; pods spread as kube-scheduler "
+        "spreads them, and what stays pending leads to another scale-up."
+    )
+    return Section("FCMA: the expander", columns, rows, [note])
+
+
+def _planner(figures: Figures) -> Section:
+    columns = ("cost over the least possible", "mean", "worst", "reaches less than possible")
+    rows = [
+        (
+            name,
+            f"{figures[f'{prefix}excess_mean']:.2%}",
+            f"{figures[f'{prefix}excess_worst']:.1%}",
+            str(figures[f"{prefix}short"]),
+        )
+        for name, prefix in (("ours", ""), ("the paper's Algorithm 1", "greedy_"))
+    ]
+    note = (
+        f"{figures['instances']} small problems whose best plan was proven. A plan for 16 nodes and 16 sizes "
+        f"takes {figures['p99_cpu_ms_16x16']:.0f} ms of a core at the 99th percentile, for 5,000 nodes "
+        f"{figures['cpu_ms_5000x16']:.0f} ms in the median."
+    )
+    return Section("ComboFunc: the planner", columns, rows, [note])
+
+
 def _percent(interval: Figures) -> str:
     return f"{interval['mean']:.0%} ({interval['low']:.0%} to {interval['high']:.0%})"
 
@@ -157,6 +227,10 @@ def _percent(interval: Figures) -> str:
 _SECTIONS: Mapping[str, Callable[[Figures], Section]] = {
     "combofunc": _combofunc,
     "combofunc --simulated": _combofunc,
+    "planner": _planner,
+    "placement --simulated": _placement_curve,
+    "extender": _extender,
     "knee-search": _knee_search,
+    "expander": _expander,
     "node-model --pulls-only": _pulls,
 }

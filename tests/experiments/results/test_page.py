@@ -58,6 +58,75 @@ def test_what_is_kept_has_no_raw_measurements(tmp_path: Path) -> None:
     assert write(tmp_path / "docs").read_text() == page({"knee-search.json": FIGURES})
 
 
+RATIO = {"geomean": 1.254, "low": 1.1, "high": 1.4}
+CELL = {"measured_s": 1.0, "lower_quartile_s": 0.9, "upper_quartile_s": 1.1, "emulated_s": 1.2, "error": 0.2}
+
+
+@pytest.mark.parametrize(
+    ("command", "figures", "row"),
+    [
+        (
+            "combofunc --simulated",
+            {"simulated": True, "seeds": [1, 2]}
+            | {key: {"stock": RATIO} for key in ("time_ratio", "unit_cost_ratio", "cost_ratio")},
+            ("a Deployment of one size, stock scheduler", *["1.25 (1.10 to 1.40)"] * 3),
+        ),
+        (
+            "placement --simulated",
+            {
+                "points": [
+                    {"step_s": 5.0, "spread": 0.34, "probe_age_s": {"mean": 3.14}}
+                    | {"speedup": dict.fromkeys(("ours", "known", "counted"), RATIO)}
+                ]
+            },
+            ("5 s", "0.34", *["1.25 (1.10 to 1.40)"] * 3, "3.1 s"),
+        ),
+        (
+            "extender --nodes 5000",
+            {"nodes": 5000, "rounds": 9, "ratio": RATIO, "outside_ratio": RATIO, "stock_pods_per_s": 150.2}
+            | {"prioritize_ms_p50": 0.5, "prioritize_ms_p99": 4.0},
+            ("pods/s with the extender / stock", "1.25 (1.10 to 1.40)"),
+        ),
+        (
+            "expander",
+            {"mixes": 240}
+            | {f"cost over {name}": RATIO for name in ("least-waste", "price", "most-pods", "random")}
+            | {f"worst over {name}": 1.5 for name in ("least-waste", "price", "most-pods", "random")},
+            ("least-waste", "1.25 (1.10 to 1.40)", "1.50"),
+        ),
+        (
+            "planner",
+            {
+                "instances": 400,
+                "p99_cpu_ms_16x16": 9.0,
+                "cpu_ms_5000x16": 300.0,
+                "short": 0,
+                "greedy_short": 3,
+            }
+            | {
+                "excess_mean": 0.0,
+                "excess_worst": 0.0,
+                "greedy_excess_mean": 0.157,
+                "greedy_excess_worst": 4.65,
+            },
+            ("ours", "0.00%", "0.0%", "0"),
+        ),
+        (
+            "node-model --pulls-only",
+            {
+                "image_pull": {"cells": {"large": CELL}, "fixed_s": 0.1, "mebibytes_per_s": 170.0}
+                | {"pull_error_mean": 0.05, "pull_error_worst": 0.2}
+            },
+            ("large", "1.00", "0.90 to 1.10", "1.20", "20%"),
+        ),
+    ],
+)
+def test_each_bench_has_its_section(command: str, figures: dict[str, Any], row: tuple[str, ...]) -> None:
+    found = section({"about": ABOUT | {"command": f"surgekit bench {command}"}} | figures)
+    assert tuple(found.rows[0]) == row
+    assert {len(row) for row in found.rows} == {len(found.columns)}
+
+
 def test_a_bench_that_no_section_shows_is_refused(tmp_path: Path) -> None:
     unknown = FIGURES | {"about": ABOUT | {"command": "surgekit bench adapter"}}
     with pytest.raises(UnknownBench, match="bench adapter"):
