@@ -80,7 +80,7 @@ class Setup:
     seed: int
     choice: Choice | None  # None for ours
     price_weight: float | None = None  # of the planner, where it is varied
-    keep_warm_s: float | None = None  # of the planner, where it is varied
+    keep_warm_s: float | None = None  # where it is varied
 
     def draw(self, function: Function) -> str:
         """The seed of the function's random choices."""
@@ -89,13 +89,12 @@ class Setup:
 
 def scaler(setup: Setup, function: Function, planned: PlannedOf) -> Scaler:
     """The simulated scaler; `planned` makes the planner's own."""
-    arm, choice = setup.arm, setup.choice
+    arm, choice, keep_s = setup.arm, setup.choice, setup.keep_warm_s
+    if keep_s is None:
+        keep_s = choice.keep_s if choice else AS_SHIPPED_S
     if choice is None or arm == NO_INPLACE:
-        keep_warm_s = setup.keep_warm_s
-        if keep_warm_s is None:
-            keep_warm_s = choice.keep_s if choice else AS_SHIPPED_S
-        return planned(function, arm == OURS, setup.price_weight, keep_warm_s)
+        return planned(function, arm == OURS, setup.price_weight, keep_s)
     sizes, draw = function.sizes[: choice.step + 1], setup.draw(function)
     if arm == AUTOPILOT:
-        return Delayed(Autopilot(sizes, choice.shrink_first, draw), choice.keep_s)
-    return Delayed((Stock if arm == STOCK else RandomFit)(sizes[-1], draw), choice.keep_s)
+        return Delayed(Autopilot(sizes, choice.shrink_first, draw), keep_s)
+    return Delayed((Stock if arm == STOCK else RandomFit)(sizes[-1], draw), keep_s)

@@ -34,6 +34,7 @@ def draw_all(found: Mapping[str, Any], directory: Path) -> list[Path]:
                directory / "price-weight.png", logarithmic=False),
         _lines(varied["keep_warm_s"], "seconds that what is not needed is kept", directory / "keep-warm.png",
                logarithmic=False),
+        _fronts(varied["keep_warm_s"], directory / "front.png"),
         _lines(varied["nodes"], "nodes (fig. 19, 20)", directory / "nodes.png", logarithmic=True),
         _lines(varied["tau_create_s"], "seconds to create one container (fig. 21, 22)",
                directory / "creation-time.png", logarithmic=True),
@@ -104,6 +105,23 @@ def _lines(varied: Mapping[str, Mapping[str, Averages]], label: str, file: Path,
             axes.minorticks_off()
     grid[0, 0].legend(frameon=False, fontsize=8)
     return _save(figure, "Means over functions, in virtual time", file)
+
+
+def _fronts(varied: Mapping[str, Mapping[str, Averages]], file: Path) -> Path:
+    """Time over cost: each point is another keep time. Lower and further left is better in both."""
+    figure, grid = _figure(1, 2, (9, 3.6))
+    kept_s = sorted(varied, key=float)
+    for axes, (of, name) in zip(grid.flat, (("unit_cost", "cost, eq. (10)"), ("cost", _COST)), strict=True):
+        for arm in (a for a in _COLOURS if a in varied[kept_s[0]]):
+            times, costs = (
+                [sum(f[key] for f in varied[s][arm].values()) / len(FUNCTIONS) for s in kept_s]
+                for key in ("scaling_s", of)
+            )
+            axes.plot(times, costs, "o-", color=_COLOURS[arm], label=arm, ms=4)
+        axes.set_xlabel(_TIME)
+        axes.set_ylabel(name)
+    grid[0, 0].legend(frameon=False, fontsize=8)
+    return _save(figure, "Time and cost, by how long arms keep what they do not need", file)
 
 
 def _decisions(by_nodes: Mapping[str, Mapping[str, float]], file: Path) -> Path:

@@ -14,7 +14,6 @@ from typing import Any
 from experiments.combofunc.arms import (
     ARMS,
     BASELINES,
-    NO_INPLACE,
     OURS,
     Choice,
     Choices,
@@ -95,8 +94,7 @@ def run(workload: Workload, extent: Extent, planned: PlannedOf, say: Say) -> dic
         say("RQ4 is played")
         found["keep_warm_s"] = {
             str(keep_s): {
-                arm: averages(play(_jobs(arm, workload, some, choices, keep_warm_s=keep_s)))
-                for arm in (OURS, NO_INPLACE)
+                arm: averages(play(_jobs(arm, workload, some, choices, keep_warm_s=keep_s))) for arm in ARMS
             }
             for keep_s in extent.keep_warm_s
         }
