@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.results.page import RAW, page, section
+from experiments.results.page import RAW, page, section, summary_table
 
-__all__ = ["keep", "write"]
+__all__ = ["keep", "with_table", "write"]
 
 _DATA = Path("results", "data")
+_BEGIN, _END = "<!-- results: written by `surgekit bench results` -->", "<!-- end of results -->"
 
 
 def keep(files: Sequence[Path], docs: Path) -> list[Path]:
@@ -31,7 +32,17 @@ def write(docs: Path) -> Path:
     files = {file.name: json.loads(file.read_text()) for file in (docs / _DATA).glob("*.json")}
     target = docs / "results.md"
     target.write_text(page(files))
+    readme = docs.parent / "README.md"
+    if readme.exists():
+        readme.write_text(with_table(readme.read_text(), summary_table(files)))
     return target
+
+
+def with_table(readme: str, table: str) -> str:
+    """The README with this table between its marks."""
+    before, begin, rest = readme.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    return f"{before}{begin}\n{table}\n{end}{after}" if begin and end else readme
 
 
 def _without_raw(figures: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from experiments.intervals import in_words
 
-__all__ = ["RAW", "Section", "UnknownBench", "bench_of", "page", "section"]
+__all__ = ["RAW", "Section", "UnknownBench", "bench_of", "page", "section", "summary_table"]
 
 Figures = Mapping[str, Any]
 # Measurements behind the figures: too much to keep beside the page.
@@ -45,16 +45,34 @@ class UnknownBench(ValueError):
 
 
 @dataclass(frozen=True)
+class Summary:
+    """One line for the README."""
+
+    part: str
+    result: str
+    behind: str = ""  # where ours is worse
+
+
+@dataclass(frozen=True)
 class Section:
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     notes: Sequence[str] = ()
+    summary: Summary | None = None
 
 
 def page(files: Mapping[str, Figures]) -> str:
     """The whole page; `files` maps the name of a file to its content."""
     return "\n".join([_HEAD, *(_written(files[name]) for name in sorted(files, key=_order(files)))])
+
+
+def summary_table(files: Mapping[str, Figures]) -> str:
+    """The README's table."""
+    found = [section(files[name]).summary for name in sorted(files, key=_order(files))]
+    rows = [(s.part, s.result, s.behind) for s in found if s]
+    head = ("", "in the lab", "where it is behind")
+    return "\n".join(_table([head, ["---"] * len(head), *rows]))
 
 
 def bench_of(figures: Figures) -> str:
@@ -79,10 +97,14 @@ def _order(files: Mapping[str, Figures]) -> Callable[[str], tuple[int, str]]:
 def _written(figures: Figures) -> str:
     found, about = section(figures), figures["about"]
     lines = [f"## {found.title}", "", f"`{about['command']}`, {about['date']}, {_machine(about)}:", ""]
-    lines += [f"| {' | '.join(row)} |" for row in (found.columns, ["---"] * len(found.columns), *found.rows)]
+    lines += _table([found.columns, ["---"] * len(found.columns), *found.rows])
     for note in found.notes:
         lines += ["", note]
     return "\n".join([*lines, ""])
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(row)} |" for row in rows]
 
 
 def _machine(about: Figures) -> str:
@@ -106,7 +128,21 @@ def _combofunc(figures: Figures) -> Section:
         "concurrency that is there; what was asked for is the same for all arms "
         "([why both](decisions/comparisons.md))."
     ]
-    return Section(f"ComboFunc: sizes and places, {how}", columns, rows, notes)
+    time, unit_cost, cost = (figures[key] for key in keys)
+    kinds = {"cost, eq. (10)": unit_cost, "cost of what was asked for": cost, "time": time}
+    behind = [
+        f"{_ARMS.get(arm, arm)} by {kind} ({in_words(ratio)})"
+        for kind, ratios in kinds.items()
+        for arm, ratio in ratios.items()
+        if ratio["geomean"] < 1
+    ]
+    summary = Summary(
+        "ComboFunc",
+        f"a stock Deployment takes {in_words(time['stock'])} times as long to scale up, at "
+        f"{in_words(unit_cost['stock'])} times the cost of a unit of concurrency",
+        "; ".join(behind),
+    )
+    return Section(f"ComboFunc: sizes and places, {how}", columns, rows, notes, summary)
 
 
 def _knee_search(figures: Figures) -> Section:
@@ -124,7 +160,13 @@ def _knee_search(figures: Figures) -> Section:
         f"{figures['curves']} curves of families whose writer had not seen the search, each sample off "
         f"by {figures['noise']:.0%}. `best` is what KneeScale ships, `paper` its Algorithm 1."
     )
-    return Section("KneeScale: the search alone", columns, rows, [note])
+    best = figures["searches"]["best"]
+    summary = Summary(
+        "KneeScale's search",
+        f"{_percent(best['within'])} of unknown curves: the knee within 2 % of capacity, after "
+        f"{best['samples_mean']:.0f} samples",
+    )
+    return Section("KneeScale: the search alone", columns, rows, [note], summary)
 
 
 def _pulls(figures: Figures) -> Section:
@@ -167,7 +209,12 @@ def _placement_curve(figures: Figures) -> Section:
         "Seconds until 200 new pods are Ready on 16 nodes whose speed wanders, in virtual time. The first "
         "two columns are the axes: how fast speeds change, and how unequal they are."
     )
-    return Section("Placement: over how speeds change", columns, rows, [note])
+    default = next((p for p in figures["points"] if (p["step_s"], p["spread"]) == _PLACEMENT_DEFAULT), None)
+    summary = default and Summary(
+        "placement",
+        f"with stock, 200 pods take {in_words(default['speedup']['ours'])} times as long until all are Ready",
+    )
+    return Section("Placement: over how speeds change", columns, rows, [note], summary)
 
 
 def _extender(figures: Figures) -> Section:
@@ -184,7 +231,14 @@ def _extender(figures: Figures) -> Section:
     note = (
         f"Medians of {figures['rounds']} rounds in which the arms alternate; everything shares the machine."
     )
-    return Section(f"Extender: speed of kube-scheduler, {figures['nodes']} nodes", columns, rows, [note])
+    summary = Summary(
+        f"the extender, {figures['nodes']:,} nodes",
+        "pods that did not opt in are scheduled as fast as without it",
+        f"pods that opted in: {in_words(figures['ratio'])} of stock's pods/s",
+    )
+    return Section(
+        f"Extender: speed of kube-scheduler, {figures['nodes']:,} nodes", columns, rows, [note], summary
+    )
 
 
 def _expander(figures: Figures) -> Section:
@@ -197,7 +251,12 @@ def _expander(figures: Figures) -> Section:
         f"{figures['mixes']} scale-ups of a simulated Cluster Autoscaler; pods spread as kube-scheduler "
         "spreads them, and what stays pending leads to another scale-up."
     )
-    return Section("FCMA: the expander", columns, rows, [note])
+    summary = Summary(
+        "FCMA's expander",
+        f"nodes cost {in_words(figures['cost over least-waste'])} of what least-waste rents",
+        f"the worst of {figures['mixes']} scale-ups: {figures['worst over least-waste']:.2f}",
+    )
+    return Section("FCMA: the expander", columns, rows, [note], summary)
 
 
 def _planner(figures: Figures) -> Section:
@@ -223,6 +282,7 @@ def _percent(interval: Figures) -> str:
     return f"{interval['mean']:.0%} ({interval['low']:.0%} to {interval['high']:.0%})"
 
 
+_PLACEMENT_DEFAULT = (60.0, 0.34)  # seconds between changes, and spread: the demo's
 # In the order of the page.
 _SECTIONS: Mapping[str, Callable[[Figures], Section]] = {
     "combofunc": _combofunc,

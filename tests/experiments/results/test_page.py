@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from experiments.results.command import keep, write
-from experiments.results.page import UnknownBench, bench_of, page, section
+from experiments.results.command import keep, with_table, write
+from experiments.results.page import UnknownBench, bench_of, page, section, summary_table
 
 DOCS = Path(__file__).parents[3] / "docs"
 ABOUT = {
@@ -41,6 +41,10 @@ def test_the_page_is_what_the_kept_figures_say(tmp_path: Path) -> None:
     data = {file.name: json.loads(file.read_text()) for file in (DOCS / "results" / "data").glob("*.json")}
     assert data
     assert (DOCS / "results.md").read_text() == page(data)
+    readme = (DOCS.parent / "README.md").read_text()
+    table = summary_table(data)
+    assert table in readme
+    assert with_table(readme, table) == readme
 
 
 def test_a_table_has_its_command_its_date_and_its_interval(tmp_path: Path) -> None:
@@ -125,6 +129,22 @@ def test_each_bench_has_its_section(command: str, figures: dict[str, Any], row: 
     found = section({"about": ABOUT | {"command": f"surgekit bench {command}"}} | figures)
     assert tuple(found.rows[0]) == row
     assert {len(row) for row in found.rows} == {len(found.columns)}
+
+
+def test_the_readme_says_what_came_out_and_where_ours_is_behind() -> None:
+    worse = RATIO | {"geomean": 0.9}
+    about = ABOUT | {"command": "surgekit bench combofunc --simulated"}
+    figures: dict[str, Any] = {"about": about, "seeds": [1]}
+    figures |= {
+        "time_ratio": {"stock": RATIO},
+        "unit_cost_ratio": {"stock": RATIO},
+        "cost_ratio": {"stock": worse},
+    }
+    said = summary_table({"a.json": figures, "b.json": FIGURES})
+    assert "a stock Deployment takes 1.25 (1.10 to 1.40) times as long" in said
+    assert "stock scheduler by cost of what was asked for (0.90 (1.10 to 1.40)) |" in said
+    assert said.splitlines()[-1].startswith("| KneeScale's search | 75% (70% to 79%) of unknown curves")
+    assert with_table("no marks", said) == "no marks"
 
 
 def test_a_bench_that_no_section_shows_is_refused(tmp_path: Path) -> None:
