@@ -89,8 +89,8 @@ class ComboFuncReconciler:
             function = read(obj)
         except SpecError as error:
             return self._invalid(uid, obj, pods, error, now_s)
-        if any(state.lacks_room for state in self._states.values()):
-            # A function lacks room, so release idle containers.
+        if any(state.lacks_room for other, state in self._states.items() if other != uid):
+            # Another function lacks room, so release idle containers.
             function = replace(function, keep_warm_s=0.0)
         target, no_data = self._target(uid, function)
         lacked_room = self._states[uid].lacks_room and not function.paused

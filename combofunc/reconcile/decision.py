@@ -71,23 +71,26 @@ def decide(
     def decided(update: FunctionUpdate, reason: str, valid: bool = True) -> Decision[FunctionUpdate]:
         return Decision(update, (reason,), seen.inputs_age_s, valid)
 
-    function, now_s = seen.function, seen.now_s
+    function, now_s, target = seen.function, seen.now_s, seen.target
     # Pods on a lost node cannot serve: they do not count.
     seen = replace(seen, pods=[pod for pod in seen.pods if not (pod.node and cluster.lost(pod.node))])
+    if target is not None and not seen.unreadable_pods:
+        state = replace(state, recent_targets=_recent_targets(seen, target, state))
     least = least_memory(state.memory_refusals, seen.pods, seen.memory_use, now_s)
     idle = FunctionUpdate(state, tuple(_released(seen, cluster, settings)), least_memory=least)
-    if seen.unreadable_pods or function.paused or seen.target is None:
-        known = not seen.unreadable_pods and seen.target is not None
+    if seen.unreadable_pods or function.paused or target is None:
+        known = not seen.unreadable_pods and target is not None
         return decided(idle, _hold_reason(seen), valid=known)
     if state.assignment:
         state = replace(state, assignment=with_created(state.assignment, seen.pods))
     stuck = stuck_pods(seen, state, settings)
-    state = replace(state, recent_targets=_recent_targets(seen, seen.target, state))
     state = note_refusals(seen, state, settings)
     least = least_memory(state.memory_refusals, seen.pods, seen.memory_use, now_s)
     idle = replace(idle, least_memory=least)
-    why = replan_reason(seen, state, stuck, least, settings)
     same = state.basis == basis_of(function, held_target(state.recent_targets))
+    if same:
+        state = _with_target(state, target)
+    why = replan_reason(seen, state, stuck, least, settings)
     if why and now_s < state.replan_not_before_s and same:
         return decided(replace(idle, state=state, again_in_s=state.replan_not_before_s - now_s), why)
     case = _Case(seen, state, cluster, settings, least)
@@ -100,8 +103,8 @@ def decide(
         if state.planner_failure:
             failed = replace(idle, state=state, replanned=True)
             return decided(replace(failed, again_in_s=state.replan_not_before_s - now_s), why, valid=False)
+        state = _with_target(state, target)
         state = replace(state, stuck_plans=state.stuck_plans + 1 if stuck else state.stuck_plans)
-    state = _with_target(state, seen.target)
     update, reason = replace(idle, replanned=bool(why)), why or "the plan holds"
     if function.mode is Mode.SHADOW or state.assignment is None:
         return decided(replace(update, state=state, again_in_s=next_check_s(seen, state)), reason)
@@ -122,13 +125,16 @@ def decide(
 
 
 def _recent_targets(seen: Observation, target: int, state: FunctionState) -> RecentTargets:
-    """A new leader does not know earlier targets: it begins with what runs."""
-    function, recent = seen.function, state.recent_targets
-    if not recent:
-        current = [pod for pod in seen.pods if pod.live and pod.template == function.template_hash]
-        recent = ((seen.now_s, sum(pod.concurrency for pod in current)),)
+    """Pods that drain, and pods of an earlier template, are not kept."""
+    function = seen.function
+    sizes = {size.name: size.concurrency for size in function.sizes}
+    running = sum(
+        max(pod.concurrency, sizes.get(pod.size, 0))  # the annotation is raised after a growth
+        for pod in seen.pods
+        if pod.live and pod.draining_since_s is None and pod.template == function.template_hash
+    )
     keep_s = 0.0 if function.replicas is not None else function.keep_warm_s
-    return note_target(recent, target, keep_s, seen.now_s)
+    return note_target(state.recent_targets, target, running, keep_s, seen.now_s)
 
 
 def _hold_reason(seen: Observation) -> str:
@@ -229,14 +235,11 @@ class _Case:
 def _with_target(state: FunctionState, target: int) -> FunctionState:
     """The plan in force may hold more. What is short, and what must keep serving, goes by the target."""
     plan, assignment = state.plan, state.assignment
-    if plan is None or assignment is None:
+    if plan is None:
         return state
-    goal = min(target, plan.concurrency)
-    return replace(
-        state,
-        plan=replace(plan, target=target),
-        assignment=replace(assignment, target=target, goal=goal),
-    )
+    if assignment is not None:
+        assignment = replace(assignment, target=target, goal=min(target, plan.concurrency))
+    return replace(state, plan=replace(plan, target=target), assignment=assignment)
 
 
 def _with_result(state: FunctionState, result: PlanResult, now_s: float) -> FunctionState:

@@ -15,13 +15,24 @@ __all__ = ["RecentTargets", "ends_at_s", "held_target", "note_target"]
 RecentTargets = tuple[tuple[float, int], ...]
 
 
-def note_target(recent: RecentTargets, target: int, keep_s: float, now_s: float) -> RecentTargets:
-    """The targets that count from now on. A target of 0 keeps nothing."""
+def note_target(
+    recent: RecentTargets, target: int, running: int, keep_s: float, now_s: float
+) -> RecentTargets:
+    """The targets that count from now on.
+
+    `running` is the concurrency of the containers that are there. It bounds earlier targets, so that nothing
+    is created for them, and stands for them at the beginning. A target of 0 keeps nothing.
+    """
     keep_s = keep_s if target else 0.0
+    recent = recent or ((now_s, running),)
     # The last one was the target until now.
-    earlier = [*recent[:-1], *((now_s, last) for _, last in recent[-1:])]
-    counting = [(until_s, t) for until_s, t in earlier if t > target and until_s + keep_s > now_s]
-    return (*counting, (now_s, target))
+    earlier = [*recent[:-1], (now_s, recent[-1][1])]
+    counting: RecentTargets = ((now_s, target),)
+    for until_s, before in reversed(earlier):
+        bounded = min(before, running)
+        if bounded > counting[0][1] and until_s + keep_s > now_s:
+            counting = ((until_s, bounded), *counting)
+    return counting
 
 
 def held_target(recent: RecentTargets) -> int:

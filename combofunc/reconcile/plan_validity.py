@@ -65,8 +65,10 @@ def replan_reason(
     function, pods, now_s, assignment = seen.function, seen.pods, seen.now_s, state.assignment
     if assignment is None:
         return "the last plan failed" if state.planner_failure else "there was no plan"
-    if state.basis != basis_of(function, held_target(state.recent_targets)):
-        return "the spec or the target changed"
+    basis = basis_of(function, held_target(state.recent_targets))
+    if state.basis != basis:
+        held_longer = state.basis[1:] == basis[1:] and state.basis[0] > basis[0] and function.keep_warm_s
+        return "less is kept warm" if held_longer else "the spec or the target changed"
     if stuck:
         return "no node took a pod"
     reason = ""

@@ -61,11 +61,11 @@ def ready_concurrency(pods: Sequence[FunctionPod]) -> int:
 
 
 def warm_note(seen: Observation, state: FunctionState) -> str:
-    """Says that containers are kept for a target that was higher; empty if it was not."""
+    """Says how much is kept for a target that was higher; empty if nothing is."""
     recent, target = state.recent_targets, seen.target
     if target is None or not recent or held_target(recent) <= target:
         return ""
-    return f"kept warm: the target was {held_target(recent)} within the last {seen.function.keep_warm_s:g} s"
+    return f"kept warm: concurrency {held_target(recent)}, for {seen.function.keep_warm_s:g} s"
 
 
 def moved_note(pods: Sequence[FunctionPod]) -> str:

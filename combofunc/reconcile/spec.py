@@ -60,7 +60,7 @@ class ComboFunc:
     in_place: bool
     price_weight: float | None  # None: the controller's setting
     drain_s: float
-    keep_warm_s: float  # how long an idle container stays, as small as possible
+    keep_warm_s: float  # how long containers stay after the target fell
     mode: Mode
     paused: bool
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cluster_autoscaler_hook.expander.stock_scheduler import PodKinds, ScoredNodes, place
+from combofunc.reconcile.held_target import RecentTargets, ends_at_s, held_target, note_target
 from experiments.combofunc.model import (
     Action,
     Container,
@@ -30,7 +31,6 @@ __all__ = [
     "RandomFit",
     "Stock",
     "Wanted",
-    "Window",
     "deleted_first",
     "placed_by_scheduler",
 ]
@@ -117,39 +117,20 @@ class Autopilot:
         return next((s for s in possible if len(kept) * s.concurrency >= target), possible[-1])
 
 
-class Window:
-    """The highest target of the last so many seconds, as with Knative's scale-down-delay."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds, self._target = seconds, 0
-        self._before: list[tuple[float, int]] = []  # (until when it was the target, which)
-
-    def highest(self, now_s: float, target: int) -> tuple[int, float]:
-        """And when it is lower, if the target stays."""
-        if target < self._target:
-            self._before.append((now_s, self._target))
-        self._target = target
-        # Of earlier ones those that are no higher say nothing.
-        self._before = [
-            (until_s, t) for until_s, t in self._before if until_s + self._seconds > now_s and t > target
-        ]
-        highest = max((t for _, t in self._before), default=target)
-        until_s = max((until_s for until_s, t in self._before if t == highest), default=math.inf)
-        return highest, until_s + self._seconds
-
-
 class Delayed:
-    """Follows the highest target of a window. Releases what it keeps while a function lacks room."""
+    """Keeps containers as ours does: follows the highest target of a window as far as containers are there,
+    and releases what it keeps while another function lacks room."""
 
     def __init__(self, scaler: Scaler, seconds: float) -> None:
-        self._scaler, self._window = scaler, Window(seconds)
+        self._scaler, self._seconds = scaler, seconds
+        self._recent: RecentTargets = ()
 
     def decide(self, state: State, target: int) -> Decision:
-        highest, lower_at_s = self._window.highest(state.now_s, target)
-        if state.someone_short:
-            return self._scaler.decide(state, target)
-        decision = self._scaler.decide(state, highest)
-        return replace(decision, again_at_s=lower_at_s, keeps_warm=highest > target)
+        keep_s = 0.0 if state.others_short else self._seconds
+        self._recent = note_target(self._recent, target, state.concurrency, keep_s, state.now_s)
+        held = held_target(self._recent)
+        decision = self._scaler.decide(state, held)
+        return replace(decision, again_at_s=ends_at_s(self._recent, keep_s), keeps_warm=held > target)
 
 
 def placed_by_scheduler(

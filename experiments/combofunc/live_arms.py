@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
+from combofunc.reconcile.held_target import RecentTargets, held_target, note_target
 from experiments.combofunc.arms import AS_SHIPPED_S, NO_INPLACE, RANDOM_FIT, STOCK, Setup
-from experiments.combofunc.baselines import Autopilot, RandomFit, Window
+from experiments.combofunc.baselines import Autopilot, RandomFit
 from experiments.combofunc.live_view import FUNCTION, LiveView
 from experiments.combofunc.model import Create, Remove
 from experiments.combofunc.workload import Function, Size
@@ -58,21 +60,25 @@ def live_scaler(setup: Setup, function: Function, kube: Kube, view: LiveView) ->
 
 
 class _Delayed:
+    """Holds the highest target of a window; unlike in virtual time, also while others lack room."""
+
     def __init__(self, scaler: LiveScaler, seconds: float) -> None:
-        self._scaler, self._window = scaler, Window(seconds)
+        self._scaler, self._seconds = scaler, seconds
+        self._recent: RecentTargets = ((time.monotonic(), 0),)
         self._target = self._told = 0
 
     def aim(self, target: int) -> None:
-        self._target = target
-        highest, _ = self._window.highest(time.monotonic(), target)
-        self._told = highest
-        self._scaler.aim(highest)
+        self._target, self._told = target, self._held(target)
+        self._scaler.aim(self._told)
 
     def look(self) -> None:
-        highest, _ = self._window.highest(time.monotonic(), self._target)
-        if highest != self._told:
+        if self._held(self._target) != self._told:
             self.aim(self._target)
         self._scaler.look()
+
+    def _held(self, target: int) -> int:
+        self._recent = note_target(self._recent, target, sys.maxsize, self._seconds, time.monotonic())
+        return held_target(self._recent)
 
 
 class _ComboFunc:

@@ -59,7 +59,11 @@ class State:
     nodes: Sequence[NodeView]
     containers: Sequence[Container]
     now_s: float = 0.0
-    someone_short: bool = False  # a function has less than its target for want of room
+    others_short: bool = False  # another function has less than its target for want of room
+
+    @property
+    def concurrency(self) -> int:
+        return sum(container.size.concurrency for container in self.containers)
 
 
 @dataclass(frozen=True)

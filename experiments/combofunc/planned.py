@@ -16,7 +16,7 @@ __all__ = ["Planned", "planned"]
 
 
 class Planned:
-    """Asks the planner whenever it is asked itself, as the controller does."""
+    """Plans whenever it is asked; the controller keeps a plan for as long as the held target stays."""
 
     def __init__(self, function: Function, weights: Weights, keep_warm_s: float) -> None:
         self._sizes = [Size(s.name, s.cpu_millicores, s.memory_bytes, s.concurrency) for s in function.sizes]
@@ -27,8 +27,8 @@ class Planned:
 
     def decide(self, state: lab.State, target: int) -> lab.Decision:
         began_s = time.perf_counter()
-        keep_s = 0.0 if state.someone_short else self._keep_warm_s
-        self._recent = note_target(self._recent, target, keep_s, state.now_s)
+        keep_s = 0.0 if state.others_short else self._keep_warm_s
+        self._recent = note_target(self._recent, target, state.concurrency, keep_s, state.now_s)
         nodes = [
             Node(
                 n.name, n.cpu_millicores, n.memory_bytes, n.cpu_free_millicores, n.memory_free_bytes,

@@ -60,7 +60,6 @@ class _Function:
     releases: list[Remove | Resize] = field(default_factory=list)  # that wait for something in their place
     again_at_s: float = math.inf
     keeps_warm: bool = False
-    lacked_room: bool = False  # for its target, at its last decision
 
     @property
     def ready(self) -> int:
@@ -199,7 +198,6 @@ class _Simulation:
         for action in decision.actions:
             if isinstance(action, Create):
                 self._create(function, action)
-        function.lacked_room = self._short(function)
         self._settle(function)
 
     def _create(self, function: _Function, action: Create) -> None:
@@ -295,8 +293,7 @@ class _Simulation:
         containers = [
             Container(p.name, p.node, p.size, p.ready, p.resizing, p.age) for p in function.pods.values()
         ]
-        someone_short = function.lacked_room or self._others_short(function)
-        return State(nodes, containers, self._now_s, someone_short)
+        return State(nodes, containers, self._now_s, self._others_short(function))
 
     def _sample(self) -> None:
         workload = self._workload

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from cluster_model.contention import CONTENTION, ContentionForm
 from combofunc.labels import PLACEMENT_GATE
 from combofunc.planner import planning
 from combofunc.planner.model import Plan, PlanRequest
+from combofunc.reconcile.decision import decide
+from combofunc.reconcile.function_state import Observation
 from tests.combofunc.function_in_world import SIZES, FunctionInWorld
 from tests.combofunc.pods.world import World, node
 
@@ -458,22 +461,68 @@ def test_replicas_set_by_hand_are_not_kept() -> None:
     assert sorted(function.sizes.values()) == ["small"]
 
 
-def test_what_is_kept_warm_and_lost_makes_nobody_short() -> None:
-    """24 fit on the nodes, and then 16: the target of 8 is served, so the function is Ready and not short."""
-    function = in_world(2, "6")
+def test_what_was_kept_warm_and_lost_is_not_created_again() -> None:
+    function = in_world()
     function.wants(24, keepWarm="1h")
     function.run(5)
     function.wants(8, keepWarm="1h")
     function.run(1)
-    del function.world.nodes["node-1"]
-    lost = [name for name, pod in function.world.pods.items() if pod["spec"]["nodeName"] == "node-1"]
-    for name in lost:
-        del function.world.pods[name]
-    function.restart()
+    del function.world.pods[next(iter(function.world.pods))]
+    function.watch()
     update = function.run(5)
+    assert (function.ready, len(function.sizes)) == (16, 2)
     assert update.state.plan is not None
     assert (update.state.plan.target, update.state.plan.shortage) == (8, 0)
-    assert function.ready >= 8
+
+
+def test_a_target_that_was_mistyped_creates_nothing() -> None:
+    function = in_world()
+    function.wants(8, keepWarm="1h")
+    function.run(5)
+    function.wants(100_000, keepWarm="1h")
+    seen = Observation(function.function, 100_000, function.pods, function.world.now_s)
+    update = decide(seen, function.state, function.cluster, lambda *_: None, function.settings).action
+    assert update.planning, "the target is corrected before there is a plan"
+    function.state = update.state
+    function.wants(8, keepWarm="1h")
+    function.run(5)
+    assert function.ready == 8
+
+
+def test_a_roll_replaces_what_the_target_needs_only() -> None:
+    function = in_world()
+    function.wants(24, keepWarm="1h")
+    function.run(5)
+    function.wants(8, keepWarm="1h")
+    function.run(1)
+    function.wants(8, image="app:2", keepWarm="1h")
+    function.run(10)
+    assert (function.ready, len(function.sizes)) == (8, 1)
+
+
+def test_time_goes_on_while_it_is_paused() -> None:
+    function = in_world()
+    function.wants(24, keepWarm="10s")
+    function.run(5)
+    function.wants(8, keepWarm="10s", paused=True)
+    function.run(11)
+    assert len(function.sizes) == 3
+    function.wants(8, keepWarm="10s")
+    function.run(3)
+    assert function.ready == 8
+
+
+def test_a_target_within_what_is_held_is_said_at_once_though_no_plan_can_be_made() -> None:
+    function = in_world()
+    function.wants(24, keepWarm="1h")
+    function.run(5)
+    function.wants(8, keepWarm="1h")
+    function.run(1)
+    function.state = replace(function.state, assignment=None, replan_not_before_s=function.world.now_s + 60)
+    function.wants(20, keepWarm="1h")
+    update = function.reconcile()
+    assert update.state.plan is not None
+    assert update.state.plan.target == 20
 
 
 def test_in_shadow_too_a_plan_says_when_what_is_kept_warm_goes() -> None:

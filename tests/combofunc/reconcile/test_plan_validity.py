@@ -81,7 +81,7 @@ def test_a_higher_target_is_held_for_as_long_as_the_spec_says(case: Case) -> Non
     held = replace(case.state, recent_targets=((now_s - 50.0, 8), (now_s, 3)))
     assert case.why(recent_targets=held.recent_targets) == "", "planned for 8"
     assert next_check_s(case.seen, held) == pytest.approx(10.0)
-    assert case.why(recent_targets=((now_s, 3),)) == "the spec or the target changed"
+    assert case.why(recent_targets=((now_s, 3),)) == "less is kept warm"
 
 
 def test_a_short_plan_is_tried_again_when_its_time_comes(case: Case) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
 
-from experiments.combofunc.baselines import Autopilot, Delayed, RandomFit, Stock, Window, deleted_first
+from experiments.combofunc.baselines import Autopilot, Delayed, RandomFit, Stock, deleted_first
 from experiments.combofunc.model import Container, Create, NodeView, Remove, Resize, State
 from experiments.combofunc.workload import FUNCTIONS, Size
 
@@ -79,27 +78,23 @@ def test_autopilot_stays_at_the_size_that_all_can_have() -> None:
     assert [type(a) for a in found[2:]] == [Create]
 
 
-def test_a_window_remembers_the_highest_target() -> None:
-    window = Window(20.0)
-    assert window.highest(0.0, 8) == (8, math.inf)
-    assert window.highest(5.0, 3) == (8, 25.0)
-    assert window.highest(10.0, 5) == (8, 25.0)
-    assert window.highest(12.0, 4) == (8, 25.0)
-    assert window.highest(25.0, 4) == (5, 32.0)
-    assert window.highest(32.0, 4) == (4, math.inf)
-    assert window.highest(33.0, 9) == (9, math.inf)
-
-
-def test_without_a_window_the_target_is_followed_at_once() -> None:
-    window = Window(0.0)
-    assert [window.highest(float(i), t)[0] for i, t in enumerate((8, 3, 5, 0))] == [8, 3, 5, 0]
-
-
 def test_a_delayed_scaler_keeps_what_was_needed_and_says_how_long() -> None:
     there = [container("a", "node-0", SIZES[3]), container("b", "node-1", SIZES[3])]
     delayed = Delayed(Stock(SIZES[3], "1"), 20.0)
     assert delayed.decide(State(NODES, there, 0.0), 8).actions == []
     kept = delayed.decide(State(NODES, there, 5.0), 4)
     assert (kept.actions, kept.again_at_s, kept.keeps_warm) == ([], 25.0, True)
-    assert delayed.decide(State(NODES, there, 6.0, someone_short=True), 4).actions == [Remove("a")]
-    assert len(delayed.decide(State(NODES, there, 25.0), 4).actions) == 1
+    assert delayed.decide(State(NODES, there, 6.0, others_short=True), 4).actions == [Remove("a")]
+    assert len(delayed.decide(State(NODES, there, 7.0), 4).actions) == 1, "and does not come back to it"
+
+
+def test_a_delayed_scaler_lets_go_when_its_time_is_over() -> None:
+    there = [container("a", "node-0", SIZES[3]), container("b", "node-1", SIZES[3])]
+    delayed = Delayed(Stock(SIZES[3], "1"), 20.0)
+    delayed.decide(State(NODES, there, 0.0), 8)
+    delayed.decide(State(NODES, there, 5.0), 4)
+    assert delayed.decide(State(NODES, there, 24.9), 4).actions == []
+    assert delayed.decide(State(NODES, there, 25.0), 4).actions == [Remove("a")]
+    at_once = Delayed(Stock(SIZES[3], "1"), 0.0)
+    at_once.decide(State(NODES, there, 0.0), 8)
+    assert at_once.decide(State(NODES, there, 5.0), 4).actions == [Remove("a")]

@@ -108,7 +108,7 @@ def test_a_scaler_is_asked_again_when_it_said_so_and_when_others_are_short() -> 
 
     class Keeps:
         def decide(self, state: State, target: int) -> Decision:
-            asked.append((state.now_s, state.someone_short))
+            asked.append((state.now_s, state.others_short))
             again_at_s = 5.0 if state.now_s < 5 else math.inf
             return Decision(
                 [Create("node-0", FILE[5])][: not state.containers], 0.0, again_at_s, keeps_warm=True
