@@ -13,8 +13,9 @@ import structlog
 
 from node_speed_probe.ledger import Ledger, Snapshot
 from node_speed_probe.metrics import ProbeMetrics
-from node_speed_probe.model import Fact, Sample
+from node_speed_probe.model import Fact
 from node_speed_probe.publisher import Publisher, read_all
+from node_speed_probe.recall import recalled
 from node_speed_probe.settings import Settings
 from node_speed_probe.sources import ApiWatches, Source
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
@@ -94,11 +95,8 @@ class Probe(Controller):
     def _recall(self, ledger: Ledger) -> None:
         """A restart must not forget: what was published is what an earlier life knew."""
         try:
-            for node, before in read_all(self._kube).items():
-                if before.last_sample_s is not None:
-                    began_s = before.last_sample_s - before.tau_create_s
-                    last = Sample(began_s, before.last_sample_s, before.tau_create_s)
-                    ledger.remember(node, before.samples, last, before.image_pulls)
+            for node, before in recalled(read_all(self._kube), self.settings).items():
+                ledger.remember(node, *before)
         except (ApiError, KubeUnreachable) as error:
             log.warning("published speeds not read", error=str(error))
 

@@ -24,7 +24,7 @@ from statistics import median
 from node_speed_probe.model import Reason, Sample, Unfinished
 from node_speed_probe.settings import Settings
 
-__all__ = ["SAMPLES_KEPT", "Prior", "Tau", "estimate_tau", "prior_of_peers", "recent_mean_s"]
+__all__ = ["SAMPLES_KEPT", "Prior", "Tau", "estimate_tau", "own_mean_s", "prior_of_peers", "recent_mean_s"]
 
 # With a half-life of 1.5 containers, 5 samples carry 1 - 2^(-5/1.5) = 90 % of the weight: a node that
 # became 3 times slower is then estimated to within 25 %. A longer one lags behind nodes that change.
@@ -37,6 +37,8 @@ SAMPLES_KEPT = 64  # one after the other 12 would do (2^-8); a burst has its mea
 _ASSUMED_VARIATION = 0.5
 # Samples 1,000 half-lives old. Below this, products of weights and values underflow to 0.
 _LEAST_WEIGHT = 1e-300
+# The prior may have been another one when the estimate was made.
+_LEAST_OF_ESTIMATE = 0.01
 # Two half-lives: after that an estimate depends mostly on the peers.
 _STALE_BELOW = 0.25
 
@@ -95,6 +97,15 @@ def recent_mean_s(samples: Sequence[Sample], settings: Settings, now_s: float) -
         return None
     judges = _weigh(samples, settings, now_s, _JUDGES_HALF_LIFE_CONTAINERS)
     return _mean(_clip(weighted, judges, settings.outlier_factor))
+
+
+def own_mean_s(value_s: float, containers: int, prior_s: float, settings: Settings) -> float:
+    """The mean of a node's own samples behind an estimate that was shrunk toward `prior_s`.
+
+    To remember the estimate itself would shrink it again at every restart.
+    """
+    own_share = containers / (containers + settings.prior_samples)
+    return max((value_s - (1.0 - own_share) * prior_s) / own_share, _LEAST_OF_ESTIMATE * value_s)
 
 
 def _estimate(samples: Sequence[Sample], prior: Prior, settings: Settings, now_s: float) -> Tau:

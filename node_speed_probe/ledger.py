@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from cluster_model.contention import CONTENTION
 from node_speed_probe.creations import CreationTracker
@@ -116,11 +116,15 @@ class Ledger:
             record.resizes.append(resized[1])
             record.touched = True
 
-    def remember(self, node: str, samples: int, last: Sample, pulls: tuple[ImagePull, ...]) -> None:
-        """Start from a node's published estimate, until new samples outweigh it."""
+    def remember(
+        self, node: str, creations: Sample, resize: Sample | None, pulls: tuple[ImagePull, ...]
+    ) -> None:
+        """Start from what was known about a node, until new samples outweigh it."""
         record = self._nodes.setdefault(node, _Record())
-        if not record.samples and samples > 0:
-            record.samples.append(replace(last, containers=samples))
+        if not record.samples and creations.containers > 0:
+            record.samples.append(creations)
+        if not record.resizes and resize is not None:
+            record.resizes.append(resize)
         record.pulls = {p.image: p for p in reversed(pulls)} | record.pulls
 
     def snapshot(self, now_s: float) -> Snapshot:
@@ -193,7 +197,7 @@ class Ledger:
             node_uid=record.uid,
             tau_create_s=tau.value_s,
             tau_create_rel_error=tau.rel_error,
-            samples=len(record.samples),
+            samples=sum(sample.containers for sample in record.samples),
             source="measured" if tau.reason is Reason.MEASURED else "prior",
             reason=tau.reason,
             creating=self._creations.creating(name),

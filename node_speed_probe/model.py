@@ -170,7 +170,7 @@ class NodeSpeedEstimate:
     node_uid: str
     tau_create_s: float
     tau_create_rel_error: float
-    samples: int
+    samples: int  # containers
     source: SourceOfTau
     reason: Reason
     creating: int  # k_n of eq. (6): creations in progress, pulls not counted

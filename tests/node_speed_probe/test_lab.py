@@ -124,6 +124,22 @@ def errors(lab: Lab) -> dict[str, float]:
     }
 
 
+def settled(lab: Lab) -> dict[str, float]:
+    """Measured speeds, once none has changed for 3 s: all samples are in, however busy the cores are."""
+    since_s, last = time.monotonic(), dict[str, float]()
+
+    def unchanged() -> bool:
+        nonlocal since_s, last
+        found = {n: s["tauCreateSeconds"] for n, s in speeds(lab).items() if s.get("source") == "measured"}
+        now = {node: found[node] for node in TRUTH_S}  # KeyError: not yet
+        if now != last:
+            since_s, last = time.monotonic(), now
+        return time.monotonic() - since_s >= 3.0
+
+    lab.wait_for(unchanged, "speeds that do not change", 60.0)
+    return last
+
+
 def learn(lab: Lab, namespace: str, rounds: int, within: float, fates: tuple[str, ...] = ()) -> None:
     """Bursts until the published speeds are the true ones: a few more where busy cores disturbed some."""
     bursts(lab, namespace, rounds, fates)
@@ -191,7 +207,8 @@ def test_a_second_replica_takes_over_and_a_restart_remembers(
     installed: Lab, probe: None, namespace: str
 ) -> None:
     lab = installed
-    learn(lab, namespace, 2, 0.2)
+    bursts(lab, namespace, 2)
+    learnt = settled(lab)
     first = lab.kube.get(LEASE)["spec"]["holderIdentity"]
     start(lab, "probe-2")
     try:
@@ -200,9 +217,8 @@ def test_a_second_replica_takes_over_and_a_restart_remembers(
         lab.wait_for(
             lambda: lab.kube.get(LEASE)["spec"]["holderIdentity"] not in ("", first), "the lease", 14.0
         )
-        time.sleep(2.0)
-        assert all(s["source"] == "measured" for n, s in speeds(lab).items() if n in TRUTH_S)
-        assert all(abs(e) < 0.3 for e in errors(lab).values()), errors(lab)
+        time.sleep(2.0)  # a few rounds of the new leader
+        assert settled(lab) == pytest.approx(learnt, rel=0.1), "without a new sample"
     finally:
         lab.stop("probe-2")
 

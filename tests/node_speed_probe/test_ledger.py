@@ -146,12 +146,14 @@ def test_nodes_come_and_go_and_come_back_as_other_machines() -> None:
 
 def test_a_restart_goes_on_from_what_was_published() -> None:
     ledger = Ledger(SETTINGS)
-    ledger.remember("n", 12, Sample(87.0, 90.0, 3.0), (ImagePull("i:1", 2.0),))
-    ledger.remember("gone", 12, Sample(87.0, 90.0, 3.0), ())
+    ledger.remember("n", Sample(87.0, 90.0, 3.0, 12), Sample(89.0, 90.0, 0.2), (ImagePull("i:1", 2.0),))
+    ledger.remember("gone", Sample(87.0, 90.0, 3.0, 12), None, ())
     ledger.observe(NodesListed((NodeSeen("n", "u"),)), 100.0)
     [estimate] = ledger.estimates(100.0)
     assert estimate.source == "measured"
     assert estimate.tau_create_s == pytest.approx(3.0, rel=0.25)
+    assert estimate.samples == 12
+    assert estimate.tau_resize_s == pytest.approx(0.2)
     assert estimate.image_pulls == (ImagePull("i:1", 2.0),)
 
 
