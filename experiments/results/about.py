@@ -25,9 +25,10 @@ def write_figures(figures: Mapping[str, Any], file: Path | None) -> bool:
 
 def about() -> dict[str, Any]:
     arguments = sys.argv[1:]
-    if "--json" in arguments:  # where the figures went says nothing about them
-        at = arguments.index("--json")
-        del arguments[at : at + 2]
+    for option in ("--json", "--plot", "--plots"):  # where the figures went says nothing about them
+        while option in arguments:
+            at = arguments.index(option)
+            del arguments[at : at + 2]
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "command": shlex.join(["surgekit", *arguments]),

@@ -128,6 +128,11 @@ def _combofunc(figures: Figures) -> Section:
         "concurrency that is there; what was asked for is the same for all arms "
         "([why both](decisions/comparisons.md))."
     ]
+    if figures.get("simulated"):
+        notes.append(
+            "The same arms at other keep times (`--plots` draws it; left and low is better in both):"
+            "\n\n![Time over cost](results/combofunc-front.png)"
+        )
     time, unit_cost, cost = (figures[key] for key in keys)
     kinds = {"cost, eq. (10)": unit_cost, "cost of what was asked for": cost, "time": time}
     behind = [
@@ -158,9 +163,9 @@ def _knee_search(figures: Figures) -> Section:
     ]
     note = (
         f"{figures['curves']} curves of families whose writer had not seen the search, each sample off "
-        f"by {figures['noise']:.0%}. `best` is what KneeScale ships, `paper` its Algorithm 1."
+        f"by {figures['noise']:.0%}. `paper` is KneeScale's Algorithm 1."
     )
-    best = figures["searches"]["best"]
+    best = figures["searches"]["ours"]
     summary = Summary(
         "KneeScale's search",
         f"{_percent(best['within'])} of unknown curves: the knee within 2 % of capacity, after "

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from experiments.results.about import about
 from experiments.results.command import keep, with_table, write
 from experiments.results.page import UnknownBench, bench_of, page, section, summary_table
 
@@ -20,7 +22,7 @@ ABOUT = {
     "memory_gib": 24,
 }
 SEARCHES = {
-    "best": {
+    "ours": {
         "within": {"mean": 0.75, "low": 0.7, "high": 0.79},
         "error_mean": 0.0251,
         "samples_mean": 7.25,
@@ -50,7 +52,7 @@ def test_the_page_is_what_the_kept_figures_say(tmp_path: Path) -> None:
 def test_a_table_has_its_command_its_date_and_its_interval(tmp_path: Path) -> None:
     written = page({"knee-search.json": FIGURES})
     assert "`surgekit bench knee-search --noise 0.03`, 2026-11-18, 2 cores, 24 GiB, commit abc:" in written
-    assert "| best | 75% (70% to 79%) | 2.5% | 7.2 (12) |" in written
+    assert "| ours | 75% (70% to 79%) | 2.5% | 7.2 (12) |" in written
     assert "400 curves" in written
 
 
@@ -161,3 +163,20 @@ def test_live_and_simulated_are_two_benches() -> None:
     simulated = {"about": ABOUT | {"command": "surgekit bench combofunc --seeds 1-2 --simulated"}}
     assert bench_of(simulated) == "combofunc --simulated"
     assert bench_of({"about": ABOUT}) == "knee-search"
+
+
+def test_a_command_is_kept_without_where_its_output_went(monkeypatch: pytest.MonkeyPatch) -> None:
+    argv = [
+        "/usr/bin/surgekit",
+        "bench",
+        "combofunc",
+        "--json",
+        "/a/b.json",
+        "--simulated",
+        "--plots",
+        "/c d",
+    ]
+    monkeypatch.setattr(sys, "argv", argv)
+    said = about()
+    assert said["command"] == "surgekit bench combofunc --simulated"
+    assert said["cores"] >= 1
