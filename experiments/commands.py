@@ -70,7 +70,9 @@ def placement(
         bool, typer.Option("--simulated", help="In virtual time: the gain over --step-s and --spread.")
     ] = False,
     json_file: JsonFile = None,
-    plot: Annotated[Path | None, typer.Option(help="Write a picture of the first round there.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write a picture there: of the first round, or of the curves.")
+    ] = None,
 ) -> None:
     """How much sooner a scale-out is Ready with the extender."""
     drawn = parse_seeds(seeds) if seeds else None
@@ -84,6 +86,10 @@ def placement(
         found = curves.run(replace(axes, seeds=drawn) if drawn else axes, progress())
         if not takes_output(json_file):
             Console().print(curves.table(found))
+        if plot:
+            from experiments.plots import placement_curves
+
+            placement_curves(found["points"], plot)
         write_figures(found, json_file)
         return
     from experiments.placement.bench import Plan, run

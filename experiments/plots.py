@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-__all__ = ["placement_plot"]
+__all__ = ["placement_curves", "placement_plot"]
 
 COLOURS = {"stock": "#9a9a9a", "extender": "#1f6fb4"}
 LABELS = {"stock": "stock kube-scheduler", "extender": "the same with surgekit's extender"}
@@ -44,3 +46,46 @@ def placement_plot(played: dict[str, Any], file: Path) -> None:
     figure.tight_layout()
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=120)
+
+
+def placement_curves(points: Sequence[Mapping[str, Any]], file: Path) -> None:
+    """The gain over how fast speeds change and how unequal nodes are; where the probe's samples are too old
+    to follow, a line says so."""
+    from matplotlib.figure import Figure  # noqa: PLC0415  # as above
+
+    figure = Figure(figsize=(11, 4.2))
+    usual = max((p["spread"] for p in points), key=lambda s: sum(p["spread"] == s for p in points))
+    usual_step_s = max((p["step_s"] for p in points), key=lambda s: sum(p["step_s"] == s for p in points))
+    by_step, by_spread = (sorted(points, key=itemgetter(key)) for key in ("step_s", "spread"))
+    panels = (
+        ("step_s", [p for p in by_step if p["spread"] == usual], "seconds between changes of a node's speed"),
+        (
+            "spread",
+            [p for p in by_spread if p["step_s"] == usual_step_s],
+            "spread of ln(tau_c)",
+        ),
+    )
+    labels = {"ours": ("ours", "#1f6fb4"), "known": ("if speeds were known", "#8fbce6"),
+              "counted": ("without speeds", "#9a9a9a")}  # fmt: skip
+    for axes, (key, drawn, label) in zip(figure.subplots(1, 2, sharey=True), panels, strict=True):
+        at = [point[key] for point in drawn]
+        for policy, (name, colour) in labels.items():
+            found = [point["speedup"][policy] for point in drawn]
+            axes.plot(at, [f["geomean"] for f in found], "o-", color=colour, label=name, ms=4)
+            axes.fill_between(
+                at, [f["low"] for f in found], [f["high"] for f in found], color=colour, alpha=0.15, lw=0
+            )
+        axes.set_xlabel(label)
+        axes.spines[["top", "right"]].set_visible(False)
+        if key == "step_s":
+            age_s = sum(point["probe_age_s"]["mean"] for point in drawn) / len(drawn)
+            axes.set_xscale("log")
+            axes.set_xticks(at, [f"{value:g}" for value in at])
+            axes.minorticks_off()
+            axes.axvline(age_s, color="black", ls=":", lw=1)
+            axes.annotate(f" age of the probe's samples: {age_s:.1f} s", (age_s, 1.6))
+            axes.set_ylabel("stock's seconds until all are Ready / ours")
+            axes.legend(frameon=False)
+    figure.tight_layout()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=100)

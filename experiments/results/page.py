@@ -213,6 +213,7 @@ def _placement_curve(figures: Figures) -> Section:
     note = (
         "Seconds until 200 new pods are Ready on 16 nodes whose speed wanders, in virtual time. The first "
         "two columns are the axes: how fast speeds change, and how unequal they are."
+        "\n\n![The gain over both](results/placement-curves.png)"
     )
     default = next((p for p in figures["points"] if (p["step_s"], p["spread"]) == _PLACEMENT_DEFAULT), None)
     summary = default and Summary(

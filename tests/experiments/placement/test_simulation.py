@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -11,6 +12,7 @@ from experiments.commands import app
 from experiments.placement.curves import Axes, run
 from experiments.placement.simulation import Policy, simulate
 from experiments.placement.workload import Workload
+from experiments.plots import placement_curves
 from kwok.physics import MEASURED, NodeSpeed
 from kwok.scenario import SPREAD, Scenario, Walk
 
@@ -67,6 +69,18 @@ def test_a_point_has_its_intervals() -> None:
     ours = point["speedup"][Policy.OURS]
     assert ours["low"] <= ours["geomean"] <= ours["high"]
     assert point["probe_age_s"]["mean"] > 0
+
+
+def test_both_axes_are_drawn(tmp_path: Path) -> None:
+    ratio = {"geomean": 1.2, "low": 1.1, "high": 1.3}
+    points = [
+        {"step_s": step_s, "spread": spread, "probe_age_s": {"mean": 4.0}}
+        | {"speedup": dict.fromkeys(("ours", "known", "counted"), ratio)}
+        for step_s, spread in Axes().points()
+    ]
+    picture = tmp_path / "curves.png"
+    placement_curves(points, picture)
+    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("option", [("--seeds", "9-5"), ("--spread", "-1")])
