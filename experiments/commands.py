@@ -232,7 +232,11 @@ def nodes(
     if not played:
         raise typer.BadParameter(f"no mix of {mix}", param_hint="--mix")
     figures = run(played[:2] if quick else played, TABLE, priced, 1 if quick else rounds, progress())
-    show(figures, json_file)
+    if not takes_output(json_file):
+        for key in ("cost_ratio", "time_ratio"):
+            for name, ratio in figures[key].items():
+                Console().print(f"{key}, ours / {name}: {in_words(ratio)}, worst mix {ratio['worst']:.2f}")
+    write_figures(figures, json_file)
 
 
 @app.command()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.arrivals import Arrivals, is_ready
+from experiments.intervals import geometric_mean, rounded
 from experiments.nodes.mixes import Mix
 from kwok import karpenter, parts
 from kwok.errors import LabError
@@ -168,13 +169,10 @@ def _figures(played: list[dict[str, Any]]) -> dict[str, Any]:
         "cost_ratio": {name: _summary(ratios) for name, ratios in costs.items()},
         "time_ratio": {KARPENTER: _summary(times)},
         "cost_over_bound": _summary(bound) if bound else None,
-        "cost_ratio_mean": round(statistics.mean(costs[KARPENTER]), 4),
-        "cost_ratio_worst": max(costs[KARPENTER]),
-        "time_ratio_mean": round(statistics.mean(times), 4),
-        "time_ratio_worst": max(times),
         "mixes": played,
     }
 
 
 def _summary(ratios: list[float]) -> dict[str, float]:
-    return {"mean": round(statistics.mean(ratios), 4), "worst": max(ratios)}
+    """Over the mixes."""
+    return rounded(geometric_mean([[ratio] for ratio in ratios])) | {"worst": max(ratios)}

@@ -1,21 +1,19 @@
 """Write docs/results.md from the JSON files of benches. Pure.
 
 A file says in `about` which command wrote it. A section reads the figures of one bench; a bench that no
-section knows is refused.
+section knows is refused. (sections.py has the tables.)
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from experiments.intervals import in_words
+from experiments.results.sections import SECTIONS, Figures, Section
+from kwok.errors import LabError
 
-__all__ = ["RAW", "Section", "UnknownBench", "bench_of", "page", "section", "summary_table"]
+__all__ = ["RAW", "UnknownBench", "bench_of", "page", "section", "summary_table"]
 
-Figures = Mapping[str, Any]
 # Measurements behind the figures: too much to keep beside the page.
 RAW = frozenset(
     {"by_curve", "choices", "equal_rounds", "mixes", "played", "rates", "rounds", "sweep", "utilisation"}
@@ -23,7 +21,7 @@ RAW = frozenset(
 _HEAD = """\
 # Results
 
-<!-- Written by `surgekit bench results`. Edit the sections in experiments/results/page.py, not this file. -->
+<!-- Written by `surgekit bench results`. Edit experiments/results/sections.py, not this file. -->
 
 Each table comes from one command, whose figures are in [results/data/](results/data). Intervals are 95 %
 bootstrap intervals over seeds (or rounds) and functions. Reported seeds are 2001 and
@@ -32,34 +30,10 @@ What was tried, and older figures: [ComboFunc](results/combofunc.md), [FCMA](res
 [KneeScale](results/kneescale.md), [lab, extender, probe, gateway](results/lab.md),
 [of before the lab's nodes were calibrated](results/before-calibration.md).
 """
-_ARMS = {
-    "stock": "a Deployment of one size, stock scheduler",
-    "random_fit": "Random Fit",
-    "autopilot": "Autopilot: one size, resized in place",
-    "no_inplace": "ours without resizing in place",
-}
 
 
-class UnknownBench(ValueError):
+class UnknownBench(LabError):
     """No section shows the figures of this bench."""
-
-
-@dataclass(frozen=True)
-class Summary:
-    """One line for the README."""
-
-    part: str
-    result: str
-    behind: str = ""  # where ours is worse
-
-
-@dataclass(frozen=True)
-class Section:
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    notes: Sequence[str] = ()
-    summary: Summary | None = None
 
 
 def page(files: Mapping[str, Figures]) -> str:
@@ -77,6 +51,8 @@ def summary_table(files: Mapping[str, Figures]) -> str:
 
 def bench_of(figures: Figures) -> str:
     """The name of the bench, with `--simulated` and the like as in `combofunc --simulated`."""
+    if "about" not in figures:
+        raise UnknownBench("a file without `about` is not of `surgekit bench ... --json FILE`")
     words = shlex.split(figures["about"]["command"])[2:]
     ways = [word for word in words[1:] if word in ("--simulated", "--live", "--pulls-only")]
     return " ".join([words[0], *ways])
@@ -84,13 +60,13 @@ def bench_of(figures: Figures) -> str:
 
 def section(figures: Figures) -> Section:
     bench = bench_of(figures)
-    if bench not in _SECTIONS:
-        raise UnknownBench(f"bench {bench}: no section of {__name__} shows it")
-    return _SECTIONS[bench](figures)
+    if bench not in SECTIONS:
+        raise UnknownBench(f"bench {bench}: experiments/results/sections.py has no section for it")
+    return SECTIONS[bench](figures)
 
 
 def _order(files: Mapping[str, Figures]) -> Callable[[str], tuple[int, str]]:
-    known = list(_SECTIONS)
+    known = list(SECTIONS)
     return lambda name: (known.index(bench_of(files[name])), name)
 
 
@@ -110,193 +86,3 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 def _machine(about: Figures) -> str:
     commit = f", commit {about['commit']}" if about.get("commit") else ""
     return f"{about['cores']} cores, {about['memory_gib']} GiB{commit}"
-
-
-def _combofunc(figures: Figures) -> Section:
-    columns = (
-        "baseline / ours: above 1, ours is better",
-        "scaling time",
-        "cost, eq. (10)",
-        "cost of what was asked for",
-    )
-    keys = ("time_ratio", "unit_cost_ratio", "cost_ratio")
-    rows = [(_ARMS.get(arm, arm), *(in_words(figures[key][arm]) for key in keys)) for arm in figures[keys[0]]]
-    how = "in virtual time" if figures.get("simulated") else "live"
-    notes = [
-        f"Four functions on 16 nodes, targets from Azure's trace, {len(figures['seeds'])} seeds, {how}. "
-        "Every baseline has the sizes and the keep time that are best for it. Eq. (10) divides by the "
-        "concurrency that is there; what was asked for is the same for all arms "
-        "([why both](decisions/comparisons.md))."
-    ]
-    if figures.get("simulated"):
-        notes.append(
-            "The same arms at other keep times (`--plots` draws it; left and low is better in both):"
-            "\n\n![Time over cost](results/combofunc-front.png)"
-        )
-    time, unit_cost, cost = (figures[key] for key in keys)
-    kinds = {"cost, eq. (10)": unit_cost, "cost of what was asked for": cost, "time": time}
-    behind = [
-        f"{_ARMS.get(arm, arm)} by {kind} ({in_words(ratio)})"
-        for kind, ratios in kinds.items()
-        for arm, ratio in ratios.items()
-        if ratio["geomean"] < 1
-    ]
-    summary = Summary(
-        "ComboFunc",
-        f"a stock Deployment takes {in_words(time['stock'])} times as long to scale up, at "
-        f"{in_words(unit_cost['stock'])} times the cost of a unit of concurrency",
-        "; ".join(behind),
-    )
-    return Section(f"ComboFunc: sizes and places, {how}", columns, rows, notes, summary)
-
-
-def _knee_search(figures: Figures) -> Section:
-    columns = ("search", "within 2 % of capacity", "mean error", "samples, mean (most)")
-    rows = [
-        (
-            name,
-            _percent(of["within"]),
-            f"{of['error_mean']:.1%}",
-            f"{of['samples_mean']:.1f} ({of['samples_most']})",
-        )
-        for name, of in figures["searches"].items()
-    ]
-    note = (
-        f"{figures['curves']} curves of families whose writer had not seen the search, each sample off "
-        f"by {figures['noise']:.0%}. `paper` is KneeScale's Algorithm 1."
-    )
-    best = figures["searches"]["ours"]
-    summary = Summary(
-        "KneeScale's search",
-        f"{_percent(best['within'])} of unknown curves: the knee within 2 % of capacity, after "
-        f"{best['samples_mean']:.0f} samples",
-    )
-    return Section("KneeScale: the search alone", columns, rows, [note], summary)
-
-
-def _pulls(figures: Figures) -> Section:
-    found = figures["image_pull"]
-    columns = ("pods at once, by image", "seconds, real node", "quartiles", "emulated", "error")
-    rows = [
-        (
-            name,
-            f"{cell['measured_s']:.2f}",
-            f"{cell['lower_quartile_s']:.2f} to {cell['upper_quartile_s']:.2f}",
-            f"{cell['emulated_s']:.2f}",
-            f"{cell['error']:.0%}",
-        )
-        for name, cell in found["cells"].items()
-    ]
-    note = (
-        f"A pull takes {found['fixed_s']:.2f} s and a second for every {found['mebibytes_per_s']:.0f} MiB, "
-        "fitted to other rounds than those shown. The emulation is off by "
-        f"{found['pull_error_mean']:.1%} in the mean of the cells with a pull, by "
-        f"{found['pull_error_worst']:.1%} at worst. The registry runs on the same machine."
-    )
-    return Section("Lab: image pulls, emulated and real", columns, rows, [note])
-
-
-def _placement_curve(figures: Figures) -> Section:
-    columns = (
-        *("speeds change every", "spread of ln(tau)", "stock / ours: above 1, ours is sooner"),
-        *("if speeds were known", "without speeds", "age of the probe's samples"),
-    )
-    rows = [
-        (
-            f"{point['step_s']:g} s",
-            f"{point['spread']:g}",
-            *(in_words(point["speedup"][policy]) for policy in ("ours", "known", "counted")),
-            f"{point['probe_age_s']['mean']:.1f} s",
-        )
-        for point in figures["points"]
-    ]
-    note = (
-        "Seconds until 200 new pods are Ready on 16 nodes whose speed wanders, in virtual time. The first "
-        "two columns are the axes: how fast speeds change, and how unequal they are."
-        "\n\n![The gain over both](results/placement-curves.png)"
-    )
-    default = next((p for p in figures["points"] if (p["step_s"], p["spread"]) == _PLACEMENT_DEFAULT), None)
-    summary = default and Summary(
-        "placement",
-        f"with stock, 200 pods take {in_words(default['speedup']['ours'])} times as long until all are Ready",
-    )
-    return Section("Placement: over how speeds change", columns, rows, [note], summary)
-
-
-def _extender(figures: Figures) -> Section:
-    columns = ("", f"{figures['nodes']} nodes")
-    rows = [
-        ("pods/s with the extender / stock", in_words(figures["ratio"])),
-        ("pods/s of pods that did not opt in / stock", in_words(figures["outside_ratio"])),
-        ("pods/s, stock", f"{figures['stock_pods_per_s']:.0f}"),
-        (
-            "one `/prioritize`, median and 99th percentile",
-            f"{figures['prioritize_ms_p50']:.2f} ms, {figures['prioritize_ms_p99']:.1f} ms",
-        ),
-    ]
-    note = (
-        f"Medians of {figures['rounds']} rounds in which the arms alternate; everything shares the machine."
-    )
-    summary = Summary(
-        f"the extender, {figures['nodes']:,} nodes",
-        "pods that did not opt in are scheduled as fast as without it",
-        f"pods that opted in: {in_words(figures['ratio'])} of stock's pods/s",
-    )
-    return Section(
-        f"Extender: speed of kube-scheduler, {figures['nodes']:,} nodes", columns, rows, [note], summary
-    )
-
-
-def _expander(figures: Figures) -> Section:
-    columns = ("ours / the caller's own expander: below 1, ours is cheaper", "cost", "worst scale-up")
-    rows = [
-        (name, in_words(figures[f"cost over {name}"]), f"{figures[f'worst over {name}']:.2f}")
-        for name in ("least-waste", "price", "most-pods", "random")
-    ]
-    note = (
-        f"{figures['mixes']} scale-ups of a simulated Cluster Autoscaler; pods spread as kube-scheduler "
-        "spreads them, and what stays pending leads to another scale-up."
-    )
-    summary = Summary(
-        "FCMA's expander",
-        f"nodes cost {in_words(figures['cost over least-waste'])} of what least-waste rents",
-        f"the worst of {figures['mixes']} scale-ups: {figures['worst over least-waste']:.2f}",
-    )
-    return Section("FCMA: the expander", columns, rows, [note], summary)
-
-
-def _planner(figures: Figures) -> Section:
-    columns = ("cost over the least possible", "mean", "worst", "reaches less than possible")
-    rows = [
-        (
-            name,
-            f"{figures[f'{prefix}excess_mean']:.2%}",
-            f"{figures[f'{prefix}excess_worst']:.1%}",
-            str(figures[f"{prefix}short"]),
-        )
-        for name, prefix in (("ours", ""), ("the paper's Algorithm 1", "greedy_"))
-    ]
-    note = (
-        f"{figures['instances']} small problems whose best plan was proven. A plan for 16 nodes and 16 sizes "
-        f"takes {figures['p99_cpu_ms_16x16']:.0f} ms of a core at the 99th percentile, for 5,000 nodes "
-        f"{figures['cpu_ms_5000x16']:.0f} ms in the median."
-    )
-    return Section("ComboFunc: the planner", columns, rows, [note])
-
-
-def _percent(interval: Figures) -> str:
-    return f"{interval['mean']:.0%} ({interval['low']:.0%} to {interval['high']:.0%})"
-
-
-_PLACEMENT_DEFAULT = (60.0, 0.34)  # seconds between changes, and spread: the demo's
-# In the order of the page.
-_SECTIONS: Mapping[str, Callable[[Figures], Section]] = {
-    "combofunc": _combofunc,
-    "combofunc --simulated": _combofunc,
-    "planner": _planner,
-    "placement --simulated": _placement_curve,
-    "extender": _extender,
-    "knee-search": _knee_search,
-    "expander": _expander,
-    "node-model --pulls-only": _pulls,
-}

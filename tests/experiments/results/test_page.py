@@ -101,6 +101,21 @@ CELL = {"measured_s": 1.0, "lower_quartile_s": 0.9, "upper_quartile_s": 1.1, "em
             ("least-waste", "1.25 (1.10 to 1.40)", "1.50"),
         ),
         (
+            "nodes",
+            {key: {"karpenter": RATIO | {"worst": 1.5}} for key in ("cost_ratio", "time_ratio")},
+            ("cost of the nodes", "1.25 (1.10 to 1.40)", "1.50"),
+        ),
+        (
+            "placement --rounds 7",
+            {"speedup": RATIO, "equal_nodes_speedup": None, "speedup_worst_round": 1.1},
+            ("seconds until all pods are Ready", "1.25 (1.10 to 1.40)"),
+        ),
+        (
+            "kneescale --simulated",
+            {"ratio_over": {"stationary": {"hpa30": RATIO}, "dynamic": {"constant": RATIO}}},
+            ("hpa30", "1.25 (1.10 to 1.40)", ""),
+        ),
+        (
             "planner",
             {
                 "instances": 400,
@@ -156,6 +171,13 @@ def test_a_bench_that_no_section_shows_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "adapter.json"
     file.write_text(json.dumps(unknown))
     with pytest.raises(UnknownBench):
+        keep([file], tmp_path)
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "other.json"
+    file.write_text("{}")
+    with pytest.raises(UnknownBench, match="about"):
         keep([file], tmp_path)
 
 
