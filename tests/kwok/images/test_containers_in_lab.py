@@ -163,6 +163,9 @@ def test_pause_reaps_orphans_and_ends_on_sigterm(containers: Path) -> None:
         try:
             assert pause.stdout is not None
             orphan = int(pause.stdout.readline())
+            # The shell has the same pid: its child may be an orphan before it is pause.
+            name = Path(f"/proc/{pause.pid}/comm")
+            wait_for(lambda: name.read_text() == "pause\n", "the shell becomes pause", 10)
             wait_for(lambda: parent(orphan) == pause.pid, "pause adopts the orphan", 10)
             os.kill(orphan, signal.SIGKILL)
             wait_for(lambda: not Path(f"/proc/{orphan}").exists(), "the orphan is reaped", 10)
