@@ -67,8 +67,8 @@ def replan_reason(
         return "the last plan failed" if state.planner_failure else "there was no plan"
     basis = basis_of(function, held_target(state.recent_targets))
     if state.basis != basis:
-        held_longer = state.basis[1:] == basis[1:] and state.basis[0] > basis[0] and function.keep_warm_s
-        return "less is kept warm" if held_longer else "the spec or the target changed"
+        less_held = state.basis[1:] == basis[1:] and state.basis[0] > basis[0] and function.keep_warm_s
+        return "less is kept warm" if less_held else "the spec or the target changed"
     if stuck:
         return "no node took a pod"
     reason = ""

@@ -169,7 +169,7 @@ def _extender(figures: Figures) -> Section:
     )
     summary = Summary(
         f"the extender, {figures['nodes']:,} nodes",
-        "pods that did not opt in are scheduled as fast as without it",
+        f"pods that did not opt in: {in_words(figures['outside_ratio'])} of stock's pods/s",
         f"pods that opted in: {in_words(figures['ratio'])} of stock's pods/s",
     )
     return Section(
@@ -224,7 +224,8 @@ def _nodes(figures: Figures) -> Section:
     summary = Summary(
         "FCMA's node planner",
         f"nodes cost {in_words(figures['cost_ratio']['karpenter'])} of Karpenter's",
-        f"the slowest mix runs after {figures['time_ratio']['karpenter']['worst']:.2f} of its time",
+        "seconds until all pods run, the worst mix: "
+        f"{figures['time_ratio']['karpenter']['worst']:.2f} of Karpenter's",
     )
     return Section("FCMA: nodes through Karpenter", columns, rows, [note], summary)
 

@@ -165,6 +165,14 @@ def test_the_readme_says_what_came_out_and_where_ours_is_behind() -> None:
     assert with_table("no marks", said) == "no marks"
 
 
+def test_the_extenders_line_says_only_what_was_measured() -> None:
+    slow = {"median": 0.8, "low": 0.7, "high": 0.9}
+    figures: dict[str, Any] = {"about": ABOUT | {"command": "surgekit bench extender"}, "nodes": 1000}
+    figures |= {"rounds": 9, "ratio": RATIO, "outside_ratio": slow, "stock_pods_per_s": 150.0}
+    said = summary_table({"a.json": figures | {"prioritize_ms_p50": 0.5, "prioritize_ms_p99": 4.0}})
+    assert "pods that did not opt in: 0.80 (0.70 to 0.90) of stock's pods/s" in said
+
+
 def test_a_bench_that_no_section_shows_is_refused(tmp_path: Path) -> None:
     unknown = FIGURES | {"about": ABOUT | {"command": "surgekit bench adapter"}}
     with pytest.raises(UnknownBench, match="bench adapter"):
