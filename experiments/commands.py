@@ -110,7 +110,7 @@ def placement(
 @app.command("node-model")
 def node_model(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Within 15 minutes: 3 rounds to fit, 3 held out.")
+        bool, typer.Option("--quick", help="Within 15 minutes: 2 rounds to fit, 2 held out.")
     ] = False,
     pulls_only: Annotated[bool, typer.Option("--pulls-only", help="Measure image pulls only.")] = False,
     json_file: JsonFile = None,

@@ -40,7 +40,7 @@ class Plan:
 
     @classmethod
     def quick(cls) -> Plan:
-        return cls(3, 3)
+        return cls(2, 2)  # a round takes 2 minutes, and half a minute for pulls
 
     @property
     def rounds(self) -> list[str]:
