@@ -41,9 +41,11 @@ def configuration(settings: Settings) -> str:
         "    timeout connect 3s",
         f"    timeout queue {timeout_ms}ms",
         f"    timeout server {timeout_ms}ms",
-        # A pod that refuses the connection has not seen the request, so another pod may get it.
+        # A pod that refuses the connection has not seen the request, so another pod may get it. A pod that
+        # ends closes its connections, maybe while a request is on its way to it: HAProxy would close the
+        # client's connection without an answer. GET and HEAD may be sent twice (RFC 9110), others not.
         "    retries 2",
-        "    retry-on conn-failure",
+        "    retry-on conn-failure empty-response",
         "    option redispatch 1",
         # Pick the pod with the fewest requests for its weight; skip full pods. When all are full, the request
         # waits in the backend's queue, and the first pod with a free place takes it.
@@ -56,6 +58,7 @@ def configuration(settings: Settings) -> str:
         "    option dontlog-normal",  # log failures only
         "    log stdout format raw local0 info",
         '    log-format "failed: %[var(txn.function)] %ST %ts after %Tt ms, %Tw of them in the queue, at %s"',
+        "    http-request disable-l7-retry unless METH_GET",
         "    http-request set-var(txn.function) req.hdr(host),field(1,:),lower,field(1,.,2)",
         f"    http-request lua.wait_for_server {SYNCED} {timeout_ms} if {{ nbsrv({SYNCED}) lt 1 }}",
         f"    http-request set-var(txn.backend) var(txn.function),map({settings.map_file})",

@@ -9,7 +9,8 @@ import io
 import random
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AsyncExitStack, ExitStack, suppress
+from typing import cast
 
 import pytest
 import uvloop
@@ -168,6 +169,55 @@ def test_a_pod_that_refuses_connections_costs_no_request() -> None:
             await here.until_answered(300)
             await here.until_idle()
             assert set(here.target().statuses) == {200}
+
+    run(test)
+
+
+class _Closing(asyncio.Protocol):
+    """A pod that ends: it answers a connection's first request and closes the connection under the second."""
+
+    def __init__(self, seen: list[str]) -> None:
+        self._seen, self._first = seen, True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._seen.append(data.split(b" ", 1)[0].decode())
+        if self._first:
+            self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        else:
+            self._transport.close()
+        self._first = False
+
+
+def test_a_pod_that_ends_under_a_get_costs_no_request_and_a_post_is_sent_once() -> None:
+    async def test() -> None:
+        async with world() as here, AsyncExitStack() as at_the_end:
+            seen: list[str] = []
+            loop = asyncio.get_running_loop()
+            (port,) = free_ports(1)
+            ending = await loop.create_server(lambda: _Closing(seen), "127.0.1.3", port)
+            at_the_end.callback(ending.close)
+            here.serve(1)
+            await here.sync({1: 4}, beside=[Pod("127.0.1.3", port, 4)])
+            here.target().set_clients(6)
+            await here.until_answered(300)
+            await here.until_idle()
+            assert set(here.target().statuses) == {200}
+            assert set(seen) == {"GET"}
+
+            seen.clear()
+            await here.sync({}, beside=[Pod("127.0.1.3", port, 4)])
+            host, _, listen = here.settings.listen.rpartition(":")
+            client = http.client.HTTPConnection(host, int(listen), timeout=60)
+            at_the_end.callback(client.close)
+            await asyncio.to_thread(client.request, "POST", "/", b"", {"Host": WEB.host})
+            (await asyncio.to_thread(client.getresponse)).read()
+            await asyncio.to_thread(client.request, "POST", "/", b"", {"Host": WEB.host})
+            with pytest.raises(http.client.RemoteDisconnected):
+                await asyncio.to_thread(client.getresponse)
+            assert seen == ["POST", "POST"]
 
     run(test)
 
