@@ -19,7 +19,7 @@ from combofunc.pods.assignment import Assignment, with_created
 from combofunc.pods.memory_in_use import least_memory
 from combofunc.pods.steps import Room, StepContext, Steps, next_steps, released
 from combofunc.reconcile.function_state import FunctionState, Observation, basis_of
-from combofunc.reconcile.held_target import RecentTargets, held_target, note_target
+from combofunc.reconcile.held_target import held_target, idle_until_s, note_target
 from combofunc.reconcile.plan_result import PlanResult, RequestPlan, is_stale
 from combofunc.reconcile.plan_validity import next_check_s, note_refusals, replan_reason, stuck_pods
 from combofunc.reconcile.planner_input import PlannerInput, new_pod_body, planner_containers, pod_shape
@@ -75,7 +75,7 @@ def decide(
     # Pods on a lost node cannot serve: they do not count.
     seen = replace(seen, pods=[pod for pod in seen.pods if not (pod.node and cluster.lost(pod.node))])
     if target is not None and not seen.unreadable_pods:
-        state = replace(state, recent_targets=_recent_targets(seen, target, state))
+        state = _with_warm(seen, target, state)
     least = least_memory(state.memory_refusals, seen.pods, seen.memory_use, now_s)
     idle = FunctionUpdate(state, tuple(_released(seen, cluster, settings)), least_memory=least)
     if seen.unreadable_pods or function.paused or target is None:
@@ -87,7 +87,7 @@ def decide(
     state = note_refusals(seen, state, settings)
     least = least_memory(state.memory_refusals, seen.pods, seen.memory_use, now_s)
     idle = replace(idle, least_memory=least)
-    same = state.basis == basis_of(function, held_target(state.recent_targets))
+    same = state.basis == basis_of(function, state, now_s)
     if same:
         state = _with_target(state, target)
     why = replan_reason(seen, state, stuck, least, settings)
@@ -124,8 +124,8 @@ def decide(
     return decided(update, reason)
 
 
-def _recent_targets(seen: Observation, target: int, state: FunctionState) -> RecentTargets:
-    """Pods that drain, and pods of an earlier template, are not kept."""
+def _with_warm(seen: Observation, target: int, state: FunctionState) -> FunctionState:
+    """Note what is kept warm. Pods that drain, and pods of an earlier template, are not kept."""
     function = seen.function
     sizes = {size.name: size.concurrency for size in function.sizes}
     running = sum(
@@ -134,7 +134,10 @@ def _recent_targets(seen: Observation, target: int, state: FunctionState) -> Rec
         if pod.live and pod.draining_since_s is None and pod.template == function.template_hash
     )
     keep_s = 0.0 if function.replicas is not None else function.keep_warm_s
-    return note_target(state.recent_targets, target, running, keep_s, seen.now_s)
+    before, now_s = state.recent_targets, seen.now_s
+    recent = note_target(before, target, running, keep_s, now_s)
+    until_s = idle_until_s(before, recent, state.idle_until_s, keep_s, now_s)
+    return replace(state, recent_targets=recent, idle_until_s=until_s)
 
 
 def _hold_reason(seen: Observation) -> str:
@@ -175,7 +178,7 @@ class _Case:
 
         Also returns the state, with stale plans counted.
         """
-        state, basis = self.state, basis_of(self.seen.function, self._held)
+        state, basis = self.state, basis_of(self.seen.function, self.state, self.seen.now_s)
         result = request_plan(basis, self._input)
         if result is None or result.plan is None or state.stale_plans >= _MAX_STALE_PLANS:
             return result, state
@@ -192,7 +195,7 @@ class _Case:
                 pod_shape(function).sizes,
                 self.cluster.planner_nodes(function.template["spec"]),
                 self._containers(),
-                self._held,
+                held_target(self.state.recent_targets),
                 Weights(
                     self.settings.price_weight if weight is None else weight,
                     self.settings.price_swing,
@@ -204,11 +207,8 @@ class _Case:
             frozenset(pod.name for pod in pods if pod.template != function.template_hash),
             self.least_memory,
             self.seen.now_s,
+            keep_idle=self.seen.now_s < self.state.idle_until_s,
         )
-
-    @property
-    def _held(self) -> int:
-        return held_target(self.state.recent_targets)
 
     def _containers(self) -> list[Container]:
         function, pods, refused = self.seen.function, self.seen.pods, self.state.no_resize_until_s

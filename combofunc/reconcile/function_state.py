@@ -10,7 +10,7 @@ from combofunc.planner.model import Plan
 from combofunc.pods.assignment import Assignment
 from combofunc.pods.memory_in_use import Refused
 from combofunc.pods.pod import FunctionPod
-from combofunc.reconcile.held_target import RecentTargets
+from combofunc.reconcile.held_target import RecentTargets, held_target
 from combofunc.reconcile.spec import ComboFunc
 from surgekit.kube.conditions import Condition
 
@@ -64,6 +64,7 @@ class FunctionState:
     # The target.
     target: int | None = None
     recent_targets: RecentTargets = ()  # what keepWarm holds
+    idle_until_s: float = 0.0  # Unix time: containers that are not needed stay until then, shrunk
     target_changed_at_s: float | None = None  # monotonic; None: the target is Ready since
     # What was reported already.
     status_written: Json = field(default_factory=dict)  # fields the watch may not show yet
@@ -73,10 +74,11 @@ class FunctionState:
     memory_event: str = ""
 
 
-def basis_of(function: ComboFunc, held_target: int) -> Basis:
+def basis_of(function: ComboFunc, state: FunctionState, now_s: float) -> Basis:
     """Everything a plan is made for. Another basis needs another plan."""
+    held, keep_idle = held_target(state.recent_targets), now_s < state.idle_until_s
     replicas = tuple(sorted((function.replicas or {}).items()))
     return (
-        *(held_target, replicas, function.sizes, function.template_hash, function.container),
+        *(held, keep_idle, replicas, function.sizes, function.template_hash, function.container),
         *(function.in_place, function.price_weight, function.mode),
     )

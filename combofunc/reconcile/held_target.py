@@ -1,15 +1,16 @@
-"""Keeps containers warm after the target fell: plans for the highest target of the last `keepWarm`. Pure.
+"""Keeps containers warm after the target fell, in two stages of `keepWarm` each. Pure.
 
-A load that fell often comes back. The paper says nothing about a lower target; eq. (11) alone would remove at
-once what the next rise has to create again. A HorizontalPodAutoscaler holds its replicas in the same way
-(`scaleDown.stabilizationWindowSeconds`).
+First, plans are made for the highest target of the last `keepWarm`, so nothing changes. A
+HorizontalPodAutoscaler holds its replicas in the same way (`scaleDown.stabilizationWindowSeconds`). When the
+held target falls, containers that are no longer needed shrink and stay for `keepWarm` again
+(`combofunc.planner.idle`).
 """
 
 from __future__ import annotations
 
 import math
 
-__all__ = ["RecentTargets", "ends_at_s", "held_target", "note_target"]
+__all__ = ["RecentTargets", "ends_at_s", "held_target", "idle_until_s", "note_target"]
 
 # (Unix time until which it was the target, target). The last is the present target; earlier ones are higher.
 RecentTargets = tuple[tuple[float, int], ...]
@@ -43,3 +44,16 @@ def held_target(recent: RecentTargets) -> int:
 def ends_at_s(recent: RecentTargets, keep_s: float) -> float:
     """When the held target no longer counts; infinity if it is the present one."""
     return recent[0][0] + keep_s if len(recent) > 1 else math.inf
+
+
+def idle_until_s(
+    before: RecentTargets, recent: RecentTargets, until_s: float, keep_s: float, now_s: float
+) -> float:
+    """Until when containers that are not needed stay, shrunk: for `keep_s` since the held target last fell.
+
+    `before` are the targets that counted until now, `until_s` is what this returned for them.
+    """
+    if not keep_s or not recent[-1][1]:
+        return 0.0
+    fell = bool(before) and held_target(recent) < held_target(before)
+    return now_s + keep_s if fell else until_s

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from combofunc.planner.held_memory import respecting_held_memory
+from combofunc.planner.idle import keep_idle
 from combofunc.planner.model import Container, Plan, Planner
 from combofunc.pods.assignment import Assignment, assign
 from combofunc.pods.fixed_replicas import plan_replicas
@@ -68,6 +69,8 @@ def make_plan(basis: Basis, given: PlannerInput, planner: Planner) -> PlanResult
         plan = plan_replicas(function.replicas, request, planner)
     else:
         plan = planner(request)
+        if given.keep_idle:
+            plan = keep_idle(plan, request)
     salt = f"{function.uid}/{function.template_hash}/{','.join(sorted(given.pod_names))}"
     used = _needs(plan).keys()
     return PlanResult(

@@ -10,7 +10,7 @@ from combofunc.pods.assignment import broken
 from combofunc.pods.memory_in_use import RECHECK_S, next_try_s, with_refusals
 from combofunc.pods.pod import FunctionPod, Resizing
 from combofunc.reconcile.function_state import FunctionState, Observation, basis_of
-from combofunc.reconcile.held_target import ends_at_s, held_target
+from combofunc.reconcile.held_target import ends_at_s
 from combofunc.settings import Settings
 from surgekit.process.modes import Mode
 
@@ -65,9 +65,9 @@ def replan_reason(
     function, pods, now_s, assignment = seen.function, seen.pods, seen.now_s, state.assignment
     if assignment is None:
         return "the last plan failed" if state.planner_failure else "there was no plan"
-    basis = basis_of(function, held_target(state.recent_targets))
+    basis = basis_of(function, state, now_s)
     if state.basis != basis:
-        less_held = state.basis[1:] == basis[1:] and state.basis[0] > basis[0] and function.keep_warm_s
+        less_held = state.basis[2:] == basis[2:] and state.basis[0] >= basis[0] and function.keep_warm_s
         return "less is kept warm" if less_held else "the spec or the target changed"
     if stuck:
         return "no node took a pod"
@@ -97,13 +97,14 @@ def _waits_for_room(pods: Sequence[FunctionPod]) -> bool:
 
 
 def next_check_s(seen: Observation, state: FunctionState) -> float:
-    """Seconds until time alone may need a new plan: a shortage, a pod without a node, a target held for long
-    enough, or memory that a pod may have given up."""
+    """Seconds until time alone may need a new plan: a shortage, a pod without a node, containers kept for
+    long enough, or memory that a pod may have given up."""
     now_s = seen.now_s
     short = state.assignment is not None and state.assignment.short and not _waits_for_room(seen.pods)
     waits = [state.retry_short_at_s - now_s] if short else []
     waits += [1.0 for pod in seen.pods if pod.unschedulable_since_s is not None and pod.live]
     waits.append(ends_at_s(state.recent_targets, seen.function.keep_warm_s) - now_s)
+    waits += [state.idle_until_s - now_s] if now_s < state.idle_until_s else []
     waits.append(next_try_s(state.memory_refusals, now_s) - now_s)
     waits += [RECHECK_S] if state.least_memory else []
     return max(min(waits, default=math.inf), 0.05)

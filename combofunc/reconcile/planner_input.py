@@ -31,6 +31,7 @@ class PlannerInput:
     outdated_pods: frozenset[str]  # names of pods with an earlier template
     least_memory: Mapping[str, float]  # pod's uid -> bytes; it is not shrunk below
     now_s: float
+    keep_idle: bool = False  # containers that are not needed shrink and stay
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def ready_concurrency(pods: Sequence[FunctionPod]) -> int:
 
 
 def warm_note(seen: Observation, state: FunctionState) -> str:
-    """Says how much is kept for a target that was higher; empty if nothing is."""
+    """Says how much is kept for a target that was higher; empty if nothing is. Plans name idle containers."""
     recent, target = state.recent_targets, seen.target
     if target is None or not recent or held_target(recent) <= target:
         return ""

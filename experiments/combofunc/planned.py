@@ -6,9 +6,10 @@ import time
 from dataclasses import replace
 
 from cluster_model.contention import MEASURED
+from combofunc.planner.idle import keep_idle
 from combofunc.planner.model import Container, Node, PlanRequest, Size, Weights
 from combofunc.planner.planning import plan
-from combofunc.reconcile.held_target import RecentTargets, ends_at_s, held_target, note_target
+from combofunc.reconcile.held_target import RecentTargets, ends_at_s, held_target, idle_until_s, note_target
 from experiments.combofunc import model as lab
 from experiments.combofunc.workload import Function
 
@@ -24,11 +25,14 @@ class Planned:
         self._lab_sizes = {size.name: size for size in function.sizes}
         self._weights, self._keep_warm_s = weights, keep_warm_s
         self._recent: RecentTargets = ()
+        self._idle_until_s = 0.0
 
     def decide(self, state: lab.State, target: int) -> lab.Decision:
         began_s = time.perf_counter()
         keep_s = 0.0 if state.others_short else self._keep_warm_s
-        self._recent = note_target(self._recent, target, state.concurrency, keep_s, state.now_s)
+        before, now_s = self._recent, state.now_s
+        self._recent = note_target(before, target, state.concurrency, keep_s, now_s)
+        self._idle_until_s = idle_until_s(before, self._recent, self._idle_until_s, keep_s, now_s)
         nodes = [
             Node(
                 n.name, n.cpu_millicores, n.memory_bytes, n.cpu_free_millicores, n.memory_free_bytes,
@@ -41,12 +45,18 @@ class Planned:
             for c in state.containers
         ]
         held = held_target(self._recent)
-        found = plan(PlanRequest(self._sizes, nodes, containers, held, self._weights, MEASURED))
+        request = PlanRequest(self._sizes, nodes, containers, held, self._weights, MEASURED)
+        found = plan(request)
+        ends_s = ends_at_s(self._recent, keep_s)
+        if now_s < self._idle_until_s:
+            found = keep_idle(found, request)
+            ends_s = min(ends_s, self._idle_until_s)
         decided_s = time.perf_counter() - began_s
         actions: list[lab.Action] = [lab.Remove(c.pod) for c in found.removed]
         actions += [lab.Resize(r.container.pod, self._lab_sizes[r.to.name]) for r in found.resized]
         actions += [lab.Create(c.node, self._lab_sizes[c.size.name]) for c in found.created]
-        return lab.Decision(actions, decided_s, ends_at_s(self._recent, keep_s), keeps_warm=held > target)
+        keeps_warm = held > target or now_s < self._idle_until_s
+        return lab.Decision(actions, decided_s, ends_s, keeps_warm)
 
 
 def planned(function: Function, in_place: bool, price_weight: float | None, keep_warm_s: float) -> Planned:

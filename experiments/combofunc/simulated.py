@@ -32,24 +32,26 @@ from experiments.seeds import REPORTED, SWEEP
 __all__ = ["Extent", "run"]
 
 Say = Callable[[str], None]
+# The first twenty were looked at before idle containers were kept in two stages.
+_SEEDS = REPORTED[20:40]
 
 
 @dataclass(frozen=True)
 class Extent:
     """How much is played."""
 
-    seeds: Sequence[int] = REPORTED[:20]
+    seeds: Sequence[int] = _SEEDS
     sweep_seeds: Sequence[int] = SWEEP[:3]
     price_weights: tuple[float, ...] = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # RQ4
     nodes: tuple[int, ...] = (12, 16, 24, 32, 64)  # RQ5, the load as on 16
     taus_create_s: tuple[float, ...] = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)  # RQ6
     keep_warm_s: tuple[float, ...] = (0.0, 20.0, 60.0, 100.0, 200.0)
-    varied_seeds: Sequence[int] = REPORTED[:3]  # for each varied parameter
+    varied_seeds: Sequence[int] = _SEEDS[:3]  # for each varied parameter
 
     @classmethod
     def quick(cls) -> Extent:
         return cls(
-            REPORTED[:2], SWEEP[:1], (0.05, 0.25, 1.0), (16, 32), (0.2, 1.0, 5.0), (0.0, 100.0), REPORTED[:1]
+            _SEEDS[:2], SWEEP[:1], (0.05, 0.25, 1.0), (16, 32), (0.2, 1.0, 5.0), (0.0, 100.0), _SEEDS[:1]
         )
 
     def with_seeds(self, seeds: Sequence[int]) -> Extent:

@@ -132,7 +132,7 @@ def test_two_containers_do_not_swap_whenever_a_warm_time_is_over() -> None:
             function.world.memory_in_use[pod] = min(use * MIB, 0.95 * requests(function.world.pods[pod])[1])
         function.wants(target, keepWarm=warm)
         function.run(2 if target == 1 else 1)
-    function.run(70, 0.5)
+    function.run(130, 0.5)
     planned_at_s = function.state.planned_at_s
     function.run(200, 0.5)
     assert function.state.planned_at_s == planned_at_s
@@ -171,7 +171,7 @@ def test_whatever_is_used_and_wanted(data: st.DataObject) -> None:
                 there = [p for p in function.world.pods.values() if p["spec"].get("nodeName") == name]
                 held = sum(requests(p)[1] for p in there)
                 assert held <= parse(place["status"]["allocatable"]["memory"])
-    function.run(120, 0.5)  # past a keepWarm of 60 s and its drain, well before one of 10 minutes
+    function.run(170, 0.5)  # past twice a keepWarm of 60 s and its drain, well before one of 10 minutes
     assert function.ready >= function.function.target  # type: ignore[operator]
     assert function.reconcile().waiting == ""
     for name in {name for name, _, _ in function.world.refusals}:

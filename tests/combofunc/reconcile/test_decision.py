@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -415,14 +416,16 @@ def test_what_a_lower_target_does_not_need_is_kept_warm() -> None:
     assert (update.state.plan.target, update.state.plan.concurrency) == (12, 24)
 
 
-def test_what_was_kept_warm_for_long_enough_goes() -> None:
+def test_what_was_kept_warm_shrinks_and_then_goes() -> None:
     function = in_world()
     function.wants(24, keepWarm="10s")
     function.run(5)
     function.wants(8, keepWarm="10s")
     function.run(9)
-    assert len(function.sizes) == 3
-    function.run(5)
+    assert Counter(function.sizes.values()) == {"large": 3}
+    function.run(6)
+    assert Counter(function.sizes.values()) == {"large": 1, "small": 2}
+    function.run(9)
     assert (function.ready, len(function.sizes)) == (8, 1)
     before = len(function.world.calls)
     function.run(30)
@@ -437,9 +440,33 @@ def test_another_replica_keeps_warm_from_its_own_beginning_on() -> None:
     function.run(5)
     function.restart()
     function.run(9)
-    assert len(function.sizes) == 3
-    function.run(5)
+    assert Counter(function.sizes.values()) == {"large": 3}
+    function.run(15)
     assert function.ready == 8
+
+
+def test_a_load_that_returns_grows_what_was_kept() -> None:
+    function = in_world()
+    function.wants(24, keepWarm="10s")
+    function.run(5)
+    there = set(function.sizes)
+    function.wants(8, keepWarm="10s")
+    function.run(15)
+    function.wants(24, keepWarm="10s")
+    function.run(3)
+    assert (set(function.sizes), function.ready) == (there, 24)
+
+
+def test_what_is_idle_goes_at_once_when_another_function_lacks_room() -> None:
+    function = in_world()
+    function.wants(24, keepWarm="1h")
+    function.run(5)
+    function.wants(8, keepWarm="10s")
+    function.run(15)
+    assert len(function.sizes) == 3
+    function.wants(8, keepWarm="0s")  # as the reconciler says it then
+    function.run(4)
+    assert (function.ready, len(function.sizes)) == (8, 1)
 
 
 def test_a_target_of_zero_keeps_nothing() -> None:
@@ -505,7 +532,7 @@ def test_time_goes_on_while_it_is_paused() -> None:
     function.wants(24, keepWarm="10s")
     function.run(5)
     function.wants(8, keepWarm="10s", paused=True)
-    function.run(11)
+    function.run(22)
     assert len(function.sizes) == 3
     function.wants(8, keepWarm="10s")
     function.run(3)
@@ -533,6 +560,10 @@ def test_in_shadow_too_a_plan_says_when_what_is_kept_warm_goes() -> None:
     decision = function.reconcile()
     assert decision.state.plan is not None
     assert (len(decision.state.plan.removed), decision.again_in_s) == (0, 10.0)
+    function.world.tick(decision.again_in_s)
+    decision = function.reconcile()
+    assert decision.state.plan is not None
+    assert (len(decision.state.plan.resized), decision.again_in_s) == (2, 10.0)
     function.world.tick(decision.again_in_s)
     decision = function.reconcile()
     assert decision.state.plan is not None

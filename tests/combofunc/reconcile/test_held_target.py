@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from combofunc.reconcile.held_target import RecentTargets, ends_at_s, held_target, note_target
+from combofunc.reconcile.held_target import RecentTargets, ends_at_s, held_target, idle_until_s, note_target
 
 KEEP_S = 60.0
 ENOUGH = 1000  # runs: nothing bounds what is held
@@ -77,3 +77,15 @@ def test_it_is_the_highest_target_of_the_window_as_far_as_it_runs(
         assert [before for _, before in recent] == sorted({before for _, before in recent}, reverse=True)
         if keep_s:
             assert ends_at_s(recent, keep_s) > now_s
+
+
+def test_idle_containers_stay_for_as_long_again_after_the_held_target_fell() -> None:
+    before = note_target(NEW, 8, ENOUGH, KEEP_S, 0.0)
+    assert idle_until_s(NEW, before, 0.0, KEEP_S, 0.0) == 0.0, "nothing fell"
+    held = note_target(before, 3, ENOUGH, KEEP_S, 10.0)
+    assert idle_until_s(before, held, 0.0, KEEP_S, 10.0) == 0.0, "the held target did not fall"
+    fell = note_target(held, 3, ENOUGH, KEEP_S, 70.0)
+    assert idle_until_s(held, fell, 0.0, KEEP_S, 70.0) == 130.0
+    assert idle_until_s(fell, note_target(fell, 9, ENOUGH, KEEP_S, 80.0), 130.0, KEEP_S, 80.0) == 130.0
+    assert idle_until_s(fell, note_target(fell, 0, ENOUGH, KEEP_S, 80.0), 130.0, KEEP_S, 80.0) == 0.0
+    assert idle_until_s(fell, fell, 130.0, 0.0, 80.0) == 0.0
