@@ -52,6 +52,7 @@ class GatewayProcess:
         self._slices: dict[str, tuple[str, dict[str, str]]] = {}  # slice uid -> backend, pod uid -> address
         self._changed, self._listed = asyncio.Event(), False
         self._haproxy_pid = ""
+        self.replicas = dict.fromkeys(backends, 0)  # pods that HAProxy sends to
         self.settled = False  # all pods were synced at least once
 
     def observe(self, slices: dict[str, tuple[str, dict[str, str]]], whole: bool) -> None:
@@ -64,9 +65,6 @@ class GatewayProcess:
     def forget(self, uid: str) -> None:
         self._slices.pop(uid, None)
         self._changed.set()
-
-    def replicas(self) -> dict[str, int]:
-        return {backend: len(slots.taken) for backend, slots in self._slots.items()}
 
     async def follow(self) -> None:
         """Until cancelled: apply changes, and sync again after a restart of HAProxy."""
@@ -93,6 +91,7 @@ class GatewayProcess:
         if info["Pid"] != self._haproxy_pid:  # a restarted HAProxy has no pods
             self._haproxy_pid = info["Pid"]
             self._slots = {backend: Slots(self._count) for backend in self._slots}
+            self.replicas = dict.fromkeys(self._slots, 0)
             self._changed.set()
 
     async def _carry_out(self) -> None:
@@ -116,6 +115,7 @@ class GatewayProcess:
                 log.error("the gateway has too few slots", function=backend, pods=len(slots.without))
         for line in refusals(await asyncio.to_thread(self._haproxy.run, commands)):
             log.error("haproxy refuses", answer=line)
+        self.replicas = {backend: len(slots.taken) for backend, slots in self._slots.items()}
 
     async def count_in_flight(self) -> None:
         for row in await asyncio.to_thread(self._haproxy.backends):
@@ -197,7 +197,7 @@ async def _run(given: argparse.Namespace) -> None:
         return generate_latest(registry)
 
     async def replicas(_: bytes) -> bytes:
-        return orjson.dumps(gateway.replicas())
+        return orjson.dumps(gateway.replicas)
 
     routes: dict[str, endpoints.Route] = {"/readyz": ready, "/metrics": answer_metrics, "/replicas": replicas}
     async with endpoints.serving_routes(given.port, routes):
