@@ -47,9 +47,10 @@ def _combofunc(figures: Figures) -> Section:
     )
     keys = ("time_ratio", "unit_cost_ratio", "cost_ratio")
     rows = [(_ARMS.get(arm, arm), *(in_words(figures[key][arm]) for key in keys)) for arm in figures[keys[0]]]
-    how = "in virtual time" if figures.get("simulated") else "live"
+    how, seeds = "in virtual time" if figures.get("simulated") else "live", figures["seeds"]
     notes = [
-        f"Four functions on 16 nodes, targets from Azure's trace, {len(figures['seeds'])} seeds, {how}. "
+        f"Four functions on 16 nodes, targets from Azure's trace, {len(seeds)} seeds "
+        f"({min(seeds)} to {max(seeds)}), {how}. "
         "Every baseline has the sizes and the keep time that are best for it. Eq. (10) divides by the "
         "concurrency that is there; what was asked for is the same for all arms "
         "([why both](decisions/comparisons.md))."

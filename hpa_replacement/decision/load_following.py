@@ -25,8 +25,9 @@ from surgekit.decision import Decision
 
 __all__ = ["follow_load", "remember_load"]
 
-# Intervals for which replicas stay after their load has gone: the 5 minutes the HPA waits before it scales
-# down. Replicas follow a load an interval late, so bursts that return sooner would never have enough.
+# Intervals for which replicas stay after their load has gone, without a budget: the 5 minutes the HPA waits
+# before it scales down. Replicas follow a load an interval late, so bursts that return sooner would never
+# have enough.
 _SCALE_DOWN_DELAY = 10
 # Relative changes up to this are not made: the HPA's tolerance.
 _TOLERANCE = 0.1
@@ -46,12 +47,16 @@ def remember_load(context: DecisionContext) -> DecisionContext:
 def follow_load(context: DecisionContext) -> Decision[Scaling]:
     state, sample, here = context.state, context.sample, context.sample.point()
     load = load_of(here, state.evidence)
-    if not state.known or not is_known(load, state.known, state.evidence):
+    budgeted = context.average_share is not None
+    # A budget limits what a load gets, known or not. A search costs more than it would save: it takes samples
+    # with too few replicas while the load is high, and mostly ends after the load has gone.
+    if not state.known or not (budgeted or is_known(load, state.known, state.evidence)):
         return _search_unknown_load(context, load)
-    recent_peak = max((load, *state.loads[-_SCALE_DOWN_DELAY:]))
-    desired = _knee(context, recent_peak)
-    why = f"load {recent_peak:.3g} has its knee at {desired}"
-    share, state = context.budget_share(state, recent_peak)
+    # A budget pays for a reserve instead: replicas kept for a load that has gone are missing at the next one.
+    served = load if budgeted else max((load, *state.loads[-_SCALE_DOWN_DELAY:]))
+    desired = _knee(context, served)
+    why = f"load {served:.3g} has its knee at {desired}"
+    share, state = context.budget_share(state, served)
     enough = desired <= sample.replicas and (share is None or share >= desired)
     if context.trouble and sample.clean and enough:
         return _doubt_knee(context, state, load, why)

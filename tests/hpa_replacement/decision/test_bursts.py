@@ -53,6 +53,25 @@ def test_a_budget_keeps_its_average_standing_for_a_peak_of_the_last_half_hour() 
     assert longer[-1][0] < 10
 
 
+def test_with_a_budget_replicas_beyond_its_average_leave_with_their_load() -> None:
+    intervals = 200
+    budget = Budget(20 * intervals, intervals * 30.0, AtEnd.STOP)
+    went = run([10] * 12 + [2] * 20 + [40, 40] + [2] * 3, budget)
+    at_peak, after = went[33][0], went[34][0]
+    assert at_peak > 30
+    assert after <= 20, "what is kept for nobody is missing at the next peak"
+
+
+def test_with_a_budget_a_higher_load_is_not_searched_again() -> None:
+    """Its knee is guessed, in proportion to the load; the budget limits it."""
+    intervals = 200
+    budget = Budget(20 * intervals, intervals * 30.0, AtEnd.STOP)
+    went = run([3] * 12 + [28] * 10, budget)
+    assert all(state.search is None for _, state in went[12:])
+    assert went[-1][0] >= 20
+    assert any(state.search for _, state in run([3] * 12 + [28] * 10)[12:]), "without a budget it is"
+
+
 def test_a_search_within_a_budget_asks_for_no_less_than_half_of_its_average() -> None:
     budget = Budget(20 * 100, 100 * 30.0, AtEnd.STOP)
     asked = {replicas for replicas, state in run([20] * 12, budget) if state.search is not None}
