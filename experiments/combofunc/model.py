@@ -89,7 +89,7 @@ Action = Create | Resize | Remove
 @dataclass(frozen=True)
 class Decision:
     actions: Sequence[Action]
-    decided_s: float = field(default=0.0, compare=False)  # how long deciding took, by the machine's clock
+    decided_s: float = field(default=0.0, compare=False)  # how long deciding took, in seconds of a core
     again_at_s: float = math.inf  # when time alone changes the decision
     keeps_warm: bool = False  # containers that are removed when another function lacks room
 

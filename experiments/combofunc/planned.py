@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 from cluster_model.contention import MEASURED
@@ -28,7 +27,6 @@ class Planned:
         self._idle_until_s = 0.0
 
     def decide(self, state: lab.State, target: int) -> lab.Decision:
-        began_s = time.perf_counter()
         keep_s = 0.0 if state.others_short else self._keep_warm_s
         before, now_s = self._recent, state.now_s
         self._recent = note_target(before, target, state.concurrency, keep_s, now_s)
@@ -51,12 +49,11 @@ class Planned:
         if now_s < self._idle_until_s:
             found = keep_idle(found, request)
             ends_s = min(ends_s, self._idle_until_s)
-        decided_s = time.perf_counter() - began_s
         actions: list[lab.Action] = [lab.Remove(c.pod) for c in found.removed]
         actions += [lab.Resize(r.container.pod, self._lab_sizes[r.to.name]) for r in found.resized]
         actions += [lab.Create(c.node, self._lab_sizes[c.size.name]) for c in found.created]
         keeps_warm = held > target or now_s < self._idle_until_s
-        return lab.Decision(actions, decided_s, ends_s, keeps_warm)
+        return lab.Decision(actions, again_at_s=ends_s, keeps_warm=keeps_warm)
 
 
 def planned(function: Function, in_place: bool, price_weight: float | None, keep_warm_s: float) -> Planned:

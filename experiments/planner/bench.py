@@ -36,6 +36,7 @@ _STARTS = (
     ("down from a plan", 1.5),
     ("down, scattered", 1.5),
 )
+_SIZES = (4, 8, 16)  # fig. 23
 _LARGE = (1250, 2500, 5000)
 _LARGE_ROUNDS = 7
 _LARGE_TARGET = 1000
@@ -50,6 +51,10 @@ def run(seeds: Sequence[int], instances: int, repetitions: int, say: Callable[[s
     timed = {start: _times(_timed_problems(16, 100, start, repetitions)) for start, _ in _STARTS}
     small = [time for times in timed.values() for time in times]
     starts = [{"start": start} | _row(times) for start, times in timed.items()]
+    by_sizes = [
+        {"sizes": sizes} | _row(_times(_timed_problems(16, 100, "up from a plan", repetitions, sizes)))
+        for sizes in _SIZES
+    ]
     large: list[dict[str, Any]] = []
     for nodes in _LARGE:
         say(f"{nodes} nodes x 16 sizes, target {_LARGE_TARGET}")
@@ -64,6 +69,7 @@ def run(seeds: Sequence[int], instances: int, repetitions: int, say: Callable[[s
         "cpu_ms_5000x16": max(row["median_cpu_ms"] for row in largest),
         **quality,
         "starts_16x16": starts,
+        "by_sizes": by_sizes,
         "by_nodes": large,
     }
 
@@ -112,13 +118,15 @@ def _summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _timed_problems(nodes: int, target: int, start: str, count: int) -> list[RandomProblem]:
+def _timed_problems(
+    nodes: int, target: int, start: str, count: int, sizes_on_offer: int = 16
+) -> list[RandomProblem]:
     """Sizes in steps of cpu and memory, most of them useless, in turn with sizes that all have their use."""
     share = dict(_STARTS)[start]
     found = []
     for i in range(count):
         random = Random(f"{_TIMED_SEED}/{nodes}/{start}/{i}")
-        sizes = grid_sizes(random) if i % 2 else family_sizes(random)
+        sizes = (grid_sizes if i % 2 else family_sizes)(random, sizes_on_offer)
         if "scattered" in start:
             found.append(cluster(random, nodes, sizes, target, share))
         else:
@@ -162,7 +170,7 @@ def _p99(values: Sequence[float]) -> float:
 
 def tables(figures: dict[str, Any]) -> None:
     console = Console()
-    for name in ("by_kind", "starts_16x16", "by_nodes"):
+    for name in ("by_kind", "starts_16x16", "by_sizes", "by_nodes"):
         table = Table(*figures[name][0], title=name)
         for row in figures[name]:
             table.add_row(*map(str, row.values()))

@@ -55,6 +55,9 @@ def _combofunc(figures: Figures) -> Section:
         "concurrency that is there; what was asked for is the same for all arms "
         "([why both](decisions/comparisons.md))."
     ]
+    if took := figures.get("decision_ms_of"):
+        each = ", ".join(f"{arm} {took[arm]['mean']:.1f}" for arm in took)
+        notes.append(f"Mean CPU time of a decision in ms (the paper's table 4): {each}.")
     if figures.get("simulated"):
         notes.append(
             "The same arms at other keep times (`--plots` draws it; left and low is better in both):"
@@ -212,6 +215,9 @@ def _planner(figures: Figures) -> Section:
         f"takes {figures['p99_cpu_ms_16x16']:.0f} ms of a core at the 99th percentile, for 5,000 nodes "
         f"{figures['cpu_ms_5000x16']:.0f} ms in the median."
     )
+    if by_sizes := figures.get("by_sizes"):
+        each = ", ".join(f"{row['median_cpu_ms']:.0f} ms with {row['sizes']}" for row in by_sizes)
+        note += f" Over the number of sizes on offer (fig. 23), medians at 16 nodes: {each}."
     return Section("ComboFunc: the planner", columns, rows, [note])
 
 
