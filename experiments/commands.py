@@ -253,6 +253,9 @@ def kneescale(
         float, typer.Option(min=1.0, max=4.0, help="All loops run this many times as fast.")
     ] = 4.0,
     at_once: Annotated[int, typer.Option(min=1, help="Arms that are played side by side.")] = 4,
+    budget: Annotated[
+        list[float] | None, typer.Option(min=0.01, help="Multiples of the paper's budget; not with --quick.")
+    ] = None,
     seeds: Seeds = None,
     trace: Trace = None,
     simulated: Annotated[
@@ -272,7 +275,15 @@ def kneescale(
     factor = 1.0 if simulated else time_factor
     plan = bench_kneescale.plan_of(
         bench_kneescale.Options(
-            quick, arm or [], load, rounds, factor, at_once, trace, parse_seeds(seeds) if seeds else None
+            quick,
+            arm or [],
+            load,
+            rounds,
+            factor,
+            at_once,
+            trace,
+            seeds=parse_seeds(seeds) if seeds else None,
+            budgets=budget or (1.0,),
         )
     )
     say = progress()

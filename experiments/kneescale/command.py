@@ -35,6 +35,7 @@ class Options:
     at_once: int = 4
     trace: Path | None = None  # a folder of another Azure sample; None: the extract shipped
     seeds: Sequence[int] | None = None  # one a round; None: the reported ones
+    budgets: Sequence[float] = (1.0,)  # multiples of the paper's
 
 
 def plan_of(options: Options) -> Plan:
@@ -43,6 +44,7 @@ def plan_of(options: Options) -> Plan:
         plan = Plan.quick(options.time_factor, options.trace, options.arms, load)
     else:
         played = {STATIONARY: rounds, DYNAMIC: 1} if load is None else {LOADS[load]: rounds}
+        played = {load.with_budget(b): rounds for load, rounds in played.items() for b in options.budgets}
         plan = Plan.of(played, options.arms or ARMS, options.at_once, options.time_factor, options.trace)
     return replace(plan, seeds=options.seeds) if options.seeds else plan
 

@@ -9,7 +9,7 @@ from typing import Any
 from experiments.intervals import geometric_mean, rounded
 from experiments.kneescale.plan import OURS, STATIONARY, Plan, Played
 
-__all__ = ["figures", "gains", "ratios"]
+__all__ = ["figures", "front", "gains", "ratios"]
 
 Performance = Mapping[str, Mapping[str, float]]  # arm -> function -> cumulative score
 
@@ -17,13 +17,17 @@ Performance = Mapping[str, Mapping[str, float]]  # arm -> function -> cumulative
 def figures(played: Played, plan: Plan) -> dict[str, Any]:
     """Gains of medians over rounds."""
     scores: dict[str, dict[str, dict[str, list[float]]]] = {}
+    totals: dict[str, dict[str, dict[str, list[Mapping[str, float]]]]] = {}
     samples: list[int] = []
     knees: dict[str, list[int]] = {}
     for part, _, name in plan.rounds():
         for arm in part.arms:
             for function, track in played[name][arm].items():
-                by_arm = scores.setdefault(part.load.name, {})
+                by_arm = scores.setdefault(part.load.label, {})
                 by_arm.setdefault(arm, {}).setdefault(function, []).append(sum(track["score"]))
+                totals.setdefault(part.load.label, {}).setdefault(arm, {}).setdefault(function, []).append(
+                    _totals(track)
+                )
                 if arm == OURS:
                     samples += track["samples"]
                     if part.load.name == STATIONARY.name:  # else the knee moves with the load
@@ -38,6 +42,7 @@ def figures(played: Played, plan: Plan) -> dict[str, Any]:
     return {
         "gain_over": {load: gains(arms) for load, arms in performance.items()},
         "ratio_over": {load: ratios(arms) for load, arms in scores.items()},
+        "front": {load: front(arms) for load, arms in totals.items()},
         "samples_mean": round(statistics.mean(samples), 2) if samples else None,
         "samples_max": max(samples, default=None),
         "knees_found": knees,
@@ -56,6 +61,46 @@ def ratios(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, dic
             pairs = [zip(ours[f], functions[f], strict=True) for f in served]
             by_function = [[mine / theirs for mine, theirs in pair] for pair in pairs]
             found[arm] = rounded(geometric_mean(list(zip(*by_function, strict=True))))
+    return found
+
+
+def _totals(track: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """What one function cost and got: replica-intervals, requests, their mean latency."""
+    served = [
+        (throughput, latency)
+        for throughput, latency in zip(track["throughput_per_s"], track["latency_s"], strict=True)
+        if latency
+    ]
+    requests = sum(throughput for throughput, _ in served)
+    seconds = sum(throughput * latency for throughput, latency in served)
+    replicas = sum(track["replicas"])
+    score = sum(track["score"])
+    return {
+        "replicas": replicas, "requests": requests, "latency": seconds / requests if requests else 0.0,
+        "score_per_replica": score / replicas if replicas else 0.0,
+    }  # fmt: skip
+
+
+def front(totals: Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]) -> dict[str, dict[str, Any]]:
+    """Each arm / ours in cost, latency and requests. `better_in_both`: it costs less, is quicker, and serves
+    no fewer requests."""
+    found: dict[str, dict[str, Any]] = {}
+    for arm, functions in totals.items():
+        ratio: dict[str, Any] = {}
+        for key in ("replicas", "latency", "requests", "score_per_replica"):
+            pairs = [
+                [(theirs[key], mine[key]) for theirs, mine in zip(functions[f], totals[OURS][f], strict=True)]
+                for f in functions
+                if f in totals.get(OURS, {})
+            ]
+            rounds = [
+                [a / b for a, b in of_round if a > 0 and b > 0] for of_round in zip(*pairs, strict=True)
+            ]
+            if arm != OURS and any(rounds):
+                ratio[key] = rounded(geometric_mean(rounds))
+        if len(ratio) == 4:
+            low = all(ratio[key]["geomean"] < 1 for key in ("replicas", "latency"))
+            found[arm] = ratio | {"better_in_both": low and ratio["requests"]["geomean"] >= 1}
     return found
 
 

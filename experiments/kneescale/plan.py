@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,11 @@ class Load:
     name: str
     duration_s: float
     budget: int
+    of_budget: float = 1.0  # the budget, as a multiple of the paper's
+
+    @property
+    def label(self) -> str:
+        return self.name if self.of_budget == 1 else f"{self.name}, {self.of_budget:g} x budget"
 
     @property
     def intervals(self) -> int:
@@ -48,7 +53,10 @@ class Load:
 
     def first(self, share: float) -> Load:
         """The beginning of the load, with a proportional budget."""
-        return Load(self.name, self.duration_s * share, round(self.budget * share))
+        return replace(self, duration_s=self.duration_s * share, budget=round(self.budget * share))
+
+    def with_budget(self, factor: float) -> Load:
+        return replace(self, budget=round(self.budget * factor), of_budget=factor)
 
 
 STATIONARY = Load("stationary", 15 * 60.0, 1000)  # IV-D

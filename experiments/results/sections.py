@@ -259,7 +259,23 @@ def _kneescale(figures: Figures) -> Section:
         "Cumulative throughput / latency under one budget of replicas. `constant` keeps what the budget pays "
         "for; `hpaN` is the stock HPA at N %."
     )
-    return Section("KneeScale: replicas under a budget", columns, rows, [note])
+    notes = [note]
+    for load, arms in figures.get("front", {}).items():
+        each = ", ".join(
+            f"{arm} {of['replicas']['geomean']:.2f} and {of['latency']['geomean']:.2f}"
+            for arm, of in arms.items()
+        )
+        better = [arm for arm, of in arms.items() if of["better_in_both"]]
+        verdict = f"Better than ours in both: {', '.join(better)}." if better else "None is better in both."
+        notes.append(f"Replicas and latency of the others, as multiples of ours, {load}: {each}. {verdict}")
+    over = figures["ratio_over"].get("dynamic", {}).get("constant")
+    summary = Summary(
+        "KneeScale",
+        f"under one budget, throughput / latency is {in_words(over)} of what a constant number of replicas "
+        "gets, on dynamic loads",
+        "" if over["geomean"] > 1 else "a constant number of replicas",
+    ) if over else None  # fmt: skip
+    return Section("KneeScale: replicas under a budget", columns, rows, notes, summary)
 
 
 def _percent(interval: Figures) -> str:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.kneescale.figures import figures, gains, ratios
+from experiments.kneescale.figures import figures, front, gains, ratios
 from experiments.kneescale.pictures import draw_all
-from experiments.kneescale.plan import STATIONARY, Plan, Played
+from experiments.kneescale.plan import DYNAMIC, STATIONARY, Plan, Played
 from experiments.kneescale.track import Track
 
 QUANTILES = {"p5": 0.1, "p25": 0.2, "p50": 0.3, "p75": 0.4, "p95": 0.5, "p99": 0.6}
@@ -82,3 +82,28 @@ def test_a_picture_for_each_figure(tmp_path: Path, live: bool) -> None:
         f"stationary-{what}.png" for what in ("performance", "replicas", "spent", "throughput", *requests)
     ]
     assert all(f.read_bytes().startswith(b"\x89PNG") for f in files)
+
+
+def test_an_arm_is_better_in_both_if_it_is_cheaper_and_quicker_and_serves_as_many() -> None:
+    def served(replicas: float, latency: float, requests: float = 10.0) -> dict[str, list[dict[str, float]]]:
+        one = {"replicas": replicas, "latency": latency, "requests": requests, "score_per_replica": 1.0}
+        return {"web": [one]}
+
+    arms = {
+        "ours": served(10, 1.0),
+        "better": served(9, 0.9),
+        "dearer": served(11, 0.9),
+        "slower": served(9, 1.1),
+        "stopped": served(5, 0.9, requests=5.0),
+    }
+    found = front(arms)
+    assert {arm: of["better_in_both"] for arm, of in found.items()} == {
+        "better": True, "dearer": False, "slower": False, "stopped": False,
+    }  # fmt: skip
+    assert found["dearer"]["replicas"]["geomean"] == 1.1
+
+
+def test_budgets_are_loads_of_their_own() -> None:
+    half = DYNAMIC.with_budget(0.5)
+    assert (half.budget, half.label, DYNAMIC.label) == (3000, "dynamic, 0.5 x budget", "dynamic")
+    assert half.constant(100) == 12
