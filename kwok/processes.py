@@ -24,7 +24,8 @@ from kwok.network_namespace import entering, remove_namespaces
 __all__ = ["Process", "Processes", "marked_environment", "take_down"]
 
 _MARK = "SURGEKIT_LAB"
-_GRACE_S = 5.0  # between SIGTERM and SIGKILL
+# Between SIGTERM and SIGKILL: of a process alone (a controller gives its Lease back first), of a whole lab.
+_GRACE_S, _GRACE_OF_A_LAB_S = 30.0, 5.0
 _PATIENCE_S = 60.0  # for processes that survive SIGKILL: stuck in the kernel, or not ours
 _PROC = Path("/proc")
 # Children to wait for, or they stay as zombies. They may outlive the object that started them.
@@ -152,7 +153,7 @@ def take_down(directory: Path) -> None:
         waited_s = time.monotonic() - start_s
         if waited_s > _PATIENCE_S:
             raise ProcessError(f"processes of {directory} cannot be ended: {pids}")
-        how = signal.SIGTERM if waited_s < _GRACE_S else signal.SIGKILL
+        how = signal.SIGTERM if waited_s < _GRACE_OF_A_LAB_S else signal.SIGKILL
         for pid in pids:
             _signal(pid, how)
         _reap()

@@ -175,7 +175,7 @@ def test_of_two_replicas_one_leads_and_the_other_takes_over(running: Running) ->
     assert len(running.events(shop, "Planned")) == 1
     path = "/apis/coordination.k8s.io/v1/namespaces/surgekit-system/leases/surgekit-combofunc"
     holder = running.kube.get(path)["spec"]["holderIdentity"]
-    lab.kill("combofunc")
+    lab.kill("combofunc")  # began first
     scale(running, shop, "pair", 24)
     running.wait_settled(shop, "pair", 24, 60)
     assert running.kube.get(path)["spec"]["holderIdentity"] not in ("", holder)

@@ -308,7 +308,7 @@ def test_a_request_waits_for_a_pod_and_counts_as_queued() -> None:
 
 def test_who_is_queued_when_the_last_pod_leaves_waits_for_the_next() -> None:
     async def test() -> None:
-        async with world(service_s=0.5) as here:
+        async with world(service_s=5.0, timeout_s=60.0) as here:
             pods = [here.serve(number) for number in (1, 2)]
             await here.sync({1: 1})
             here.target().replay([0.0] * 4)

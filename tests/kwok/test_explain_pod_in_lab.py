@@ -52,7 +52,8 @@ def cluster(binaries: Binaries) -> Iterator[Lab]:
         kubelet_port = lab.free_port()
         lab.add_nodes(2, kubelet_port=kubelet_port)
         extender = parts.start_extender(lab)
-        lab.start_scheduler({"extenders": [extender.scheduler_entry(parts.WEIGHT)]})
+        entry = extender.scheduler_entry(parts.WEIGHT) | {"httpTimeout": "30s"}  # late is not asked
+        lab.start_scheduler({"extenders": [entry]})
         labels = {parts.PLACEMENT: "shadow"}
         lab.kube.create("/api/v1/namespaces", {"metadata": {"name": SHOP, "labels": labels}})
         wait_for_account(lab.kube, SHOP)
@@ -91,9 +92,12 @@ def test_a_labs_extender_is_a_process_that_is_asked_by_the_labs_name(cluster: La
 
 
 def test_a_cluster_without_an_extender_says_so(cluster: Lab, operator: Path) -> None:
-    result = explain(operator)
-    assert "no extender runs in namespace surgekit-system" in str(result.exception)
-    assert "kubectl apply --server-side -k" in str(result.exception)
+    def said() -> str:
+        return str(explain(operator).exception)
+
+    # Its rights count a moment after they were given.
+    cluster.wait_for(lambda: "no extender runs in namespace surgekit-system" in said(), "what is missing")
+    assert "kubectl apply --server-side -k" in said()
 
 
 def test_a_clusters_extender_is_asked_through_a_port_forward(cluster: Lab, operator: Path) -> None:

@@ -57,6 +57,7 @@ class Extender:
         content: dict[str, Any] = yaml.safe_load(configuration.read_text())
         (extender,) = content["extenders"]
         extender["urlPrefix"] = self.url
+        extender["httpTimeout"] = "30s"  # on busy cores a second may not be enough
         given = {"certFile": "kube-scheduler.crt", "keyFile": "kube-scheduler.key", "caFile": "ca.crt"}
         assert set(extender["tlsConfig"]) - {"serverName"} == set(given)
         files = {key: str(self.tls / file) for key, file in given.items()}

@@ -198,7 +198,7 @@ def test_a_resize_is_timed(installed: Lab, probe: None, namespace: str) -> None:
 def test_the_object_goes_with_its_node(installed: Lab, probe: None) -> None:
     lab = installed
     [node] = lab.add_nodes(1, prefix="passing")
-    lab.wait_for(lambda: node in speeds(lab), "its NodeSpeed", 15.0)
+    lab.wait_for(lambda: node in speeds(lab), "its NodeSpeed", 60.0)
     lab.kube.delete(f"/api/v1/nodes/{node}")
     lab.wait_for(lambda: node not in speeds(lab), "the garbage collector", 60.0)
 

@@ -211,6 +211,8 @@ def test_a_hanging_extender_delays_each_pod_by_its_timeout_at_most(
         create_pods(cluster.kube, namespace, 4, "50m", "64Mi")
         arrivals.wait("bound", 4, 60)
         arrivals.close()
+        # Counted after the bind call has returned.
+        cluster.wait_for(lambda: sum(attempts(scheduler).values()) >= 4, "four attempts")
         assert attempts(scheduler) == {"scheduled": 4}, "its timeout, and neither failure nor back-off"
     finally:
         os.killpg(group, signal.SIGCONT)

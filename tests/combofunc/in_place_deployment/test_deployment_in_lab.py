@@ -104,7 +104,9 @@ def test_a_resize_deferred_for_too_long_replaces_the_pod(running: Running) -> No
     def resized() -> Json:
         return running.condition(shop, "wait", "Resized", KIND)
 
-    running.lab.wait_for(lambda: resized()["reason"] == "Deferred", "one that waits for room", 60)
+    # It waits for 3 s: on busy cores that may pass unseen.
+    waits = ("Deferred", "Replacing")
+    running.lab.wait_for(lambda: resized()["reason"] in waits, "one that waits for room", 60)
     running.lab.wait_for(lambda: resized()["reason"] == "Replacing", "one that waited too long", 60)
     assert "1 waited too long for room on its node" in resized()["message"]
     assert running.status(shop, "wait", KIND)["readyReplicas"] == 2, "it serves until the other does"

@@ -32,7 +32,7 @@ def test_an_arm_that_there_is_not() -> None:
 @pytest.mark.long
 def test_every_arm_meets_its_targets_and_a_second_run_plays_nothing(tmp_path: Path, binaries: object) -> None:
     workload = replace(
-        Workload(), nodes=4, minutes=2, minute_s=8.0, peak_cores=4.0, tau_create_s=0.2, tau_resize_s=0.1
+        Workload(), nodes=4, minutes=2, minute_s=20.0, peak_cores=4.0, tau_create_s=0.2, tau_resize_s=0.1
     )
     plan, partial, said = Plan([1], workload), tmp_path / "played.jsonl", list[str]()
     found = run(plan, CHOICES, partial, said.append)

@@ -43,7 +43,7 @@ def function_server(containers: Path, **settings: int) -> Iterator[tuple[int, su
     environ = {key.upper(): str(value) for key, value in settings.items()} | {"PORT": str(port)}
     with subprocess.Popen([containers / "function-server"], env=environ) as server:
         try:
-            wait_for(lambda: answers_ready(port, "/healthz"), "the function server answers", 10)
+            wait_for(lambda: answers_ready(port, "/healthz"), "the function server answers", 60)
             yield port, server
         finally:
             server.kill()
@@ -134,12 +134,12 @@ def test_cpu_time_is_used(containers: Path) -> None:
 
 
 def test_running_requests_are_answered_after_sigterm(containers: Path) -> None:
-    with function_server(containers, service_time_ms=500) as (port, server), ThreadPoolExecutor(1) as caller:
+    with function_server(containers, service_time_ms=5000) as (port, server), ThreadPoolExecutor(1) as caller:
         answer = caller.submit(call, port)
-        wait_for(lambda: metrics(port)["requests_running"] == 1, "the request runs", 10)
+        wait_for(lambda: metrics(port)["requests_running"] == 1, "the request runs", 60)
         server.send_signal(signal.SIGTERM)
         assert answer.result()[0] == 200
-        assert server.wait(timeout=10) == 0
+        assert server.wait(timeout=60) == 0
 
 
 def test_a_wrong_setting_is_named(containers: Path) -> None:
