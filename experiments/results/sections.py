@@ -216,7 +216,7 @@ def _planner(figures: Figures) -> Section:
         f"{figures['cpu_ms_5000x16']:.0f} ms in the median."
     )
     if by_sizes := figures.get("by_sizes"):
-        each = ", ".join(f"{row['median_cpu_ms']:.0f} ms with {row['sizes']}" for row in by_sizes)
+        each = ", ".join(f"{row['median_cpu_ms']:.1f} ms with {row['sizes']}" for row in by_sizes)
         note += f" Over the number of sizes on offer (fig. 23), medians at 16 nodes: {each}."
     return Section("ComboFunc: the planner", columns, rows, [note])
 
