@@ -268,14 +268,21 @@ def _kneescale(figures: Figures) -> Section:
         better = [arm for arm, of in arms.items() if of["better_in_both"]]
         verdict = f"Better than ours in both: {', '.join(better)}." if better else "None is better in both."
         notes.append(f"Replicas and latency of the others, as multiples of ours, {load}: {each}. {verdict}")
-    over = figures["ratio_over"].get("dynamic", {}).get("constant")
-    summary = Summary(
+    return Section("KneeScale: replicas under a budget", columns, rows, notes, _kneescale_summary(figures))
+
+
+def _kneescale_summary(figures: Figures) -> Summary | None:
+    over, front = figures["ratio_over"].get("dynamic", {}), figures.get("front", {}).get("dynamic", {})
+    if not {"constant", "hpa40"} <= over.keys() & front.keys():
+        return None
+    spends = front["hpa40"]["replicas"]["geomean"]
+    constant = in_words(over["constant"])
+    return Summary(
         "KneeScale",
-        f"under one budget, throughput / latency is {in_words(over)} of what a constant number of replicas "
-        "gets, on dynamic loads",
-        "" if over["geomean"] > 1 else "a constant number of replicas",
-    ) if over else None  # fmt: skip
-    return Section("KneeScale: replicas under a budget", columns, rows, notes, summary)
+        f"throughput / latency is {in_words(over['hpa40'])} times that of the stock HPA at 40 %, which uses "
+        f"{spends:.2f} of its replicas",
+        "" if over["constant"]["low"] > 1 else f"against a constant number for the same budget: {constant}",
+    )
 
 
 def _percent(interval: Figures) -> str:
