@@ -1,0 +1,163 @@
+"""A container's cgroups of version 1: one directory in each controller's tree."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+from collections.abc import Iterable
+
+from limit_allocator.cgroups.container import (
+    GONE,
+    WRITTEN,
+    Container,
+    Cpu,
+    EventKind,
+    Gone,
+    Limits,
+    Memory,
+    Refused,
+    Result,
+    counters,
+    or_gone,
+)
+from limit_allocator.cgroups.layout import ContainerCgroup, Hierarchy
+
+__all__ = ["ContainerV1"]
+
+_QUOTA, _PERIOD, _STAT, _USED = "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.stat", "cpuacct.usage"
+_USAGE, _LIMIT, _MEMSW = "memory.usage_in_bytes", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"
+_MEMORY_STAT, _OOM, _REGISTER = "memory.stat", "memory.oom_control", "cgroup.event_control"
+_EVENTFD = "eventfd"
+_NO_LIMIT = 1 << 62  # the kernel shows 2^63 less a page
+
+
+class ContainerV1(Container):
+    BURST = "cpu.cfs_burst_us"  # from Linux 5.14
+
+    def __init__(self, hierarchy: Hierarchy, cgroup: ContainerCgroup) -> None:
+        super().__init__(cgroup)
+        try:
+            self._open(f"{hierarchy.tree('cpu')}/{cgroup.path}", (_QUOTA, _PERIOD, _STAT), (self.BURST,))
+            self._open(f"{hierarchy.tree('cpuacct')}/{cgroup.path}", (_USED,))
+            # Without swap accounting there is no memsw.
+            names = (_USAGE, _LIMIT, _MEMORY_STAT, _OOM, _REGISTER)
+            self._open(f"{hierarchy.tree('memory')}/{cgroup.path}", names, (_MEMSW,))
+        except OSError:
+            self.close()
+            raise
+
+    @or_gone
+    def cpu(self) -> Cpu:
+        stat = counters(self._read(_STAT))
+        return Cpu(
+            quota_us=_quota(self._read(_QUOTA)),
+            period_us=int(self._read(_PERIOD)),
+            used_us=int(self._read(_USED)) // 1000,
+            nr_periods=stat[b"nr_periods"],
+            nr_throttled=stat[b"nr_throttled"],
+            throttled_us=stat[b"throttled_time"] // 1000,
+        )
+
+    @or_gone
+    def memory(self) -> Memory:
+        return Memory(int(self._read(_USAGE)), _limit(self._read(_LIMIT)))
+
+    @or_gone
+    def memory_without_cache(self) -> int:
+        # `cache` includes shmem, which cannot be dropped. `total_` is with the container's own children.
+        stat = counters(self._read(_MEMORY_STAT))
+        dropped = stat[b"total_cache"] - stat.get(b"total_shmem", 0)
+        return max(int(self._read(_USAGE)) - dropped, 0)
+
+    @or_gone
+    def limits(self) -> Limits:
+        return Limits(
+            quota_us=_quota(self._read(_QUOTA)),
+            burst_us=int(self._read_or(self.BURST, b"0")) if self.BURST in self._files else 0,
+            memory_bytes=_limit(self._read(_LIMIT)),
+            memsw_bytes=_limit(self._read(_MEMSW)) if _MEMSW in self._files else None,
+            oom_kill_disable=bool(self._oom_control()[b"oom_kill_disable"]),
+        )
+
+    @or_gone
+    def oom_kills(self) -> int:
+        return self._oom_control().get(b"oom_kill", 0)
+
+    @or_gone
+    def paused(self) -> bool:
+        return bool(self._oom_control()[b"under_oom"])
+
+    def event_files(self) -> Iterable[tuple[int, int]]:
+        """An eventfd that the kernel signals when a process begins to wait at the limit."""
+        if _EVENTFD not in self._files:
+            self._files[_EVENTFD] = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            os.write(self._files[_REGISTER], f"{self._files[_EVENTFD]} {self._files[_OOM]}".encode())
+        return ((self._files[_EVENTFD], select.EPOLLIN),)
+
+    def read_event(self, file: int) -> tuple[EventKind, ...]:
+        try:
+            os.eventfd_read(file)
+        except BlockingIOError:
+            return ()
+        paused = self.paused()
+        if paused == GONE:  # removing a cgroup signals its eventfd, too
+            return (EventKind.GONE,)
+        if paused:
+            return (EventKind.NEEDS_MEMORY,)
+        return () if self.armed else (EventKind.KILLED,)
+
+    def _write_bare_quota(self, quota_us: int | None) -> Result:
+        return self._write(_QUOTA, "-1" if quota_us is None else str(quota_us))
+
+    def _write_memory(self, limit_bytes: int | None) -> Result:
+        """limit <= memsw at all times: raise memsw first, lower it last. Keep the allowance of swap."""
+        now = self.memory()
+        if isinstance(now, Gone):
+            return GONE
+        memsw = self._memsw_for(limit_bytes)
+        if limit_bytes is None or (now.limit_bytes is not None and limit_bytes >= now.limit_bytes):
+            self._write_memsw(memsw)  # if this is refused, so is the limit
+            return self._write(_LIMIT, _bytes(limit_bytes))
+        used = self.memory_without_cache()
+        if isinstance(used, Gone):
+            return GONE
+        if used > limit_bytes:  # the kernel says so, too, after it has tried to reclaim for a long time
+            return Refused(errno.EBUSY, _LIMIT)
+        result = self._write(_LIMIT, _bytes(limit_bytes))
+        if result == WRITTEN:
+            self._write_memsw(memsw)  # refused while swap is in use: it allows more, and the limit holds
+        return result
+
+    def _memsw_for(self, limit_bytes: int | None) -> int | None:
+        original = self.original
+        if limit_bytes is None or not original or not original.memory_bytes or not original.memsw_bytes:
+            return None
+        return limit_bytes + original.memsw_bytes - original.memory_bytes
+
+    def _write_memsw(self, memsw_bytes: int | None) -> None:
+        if _MEMSW in self._files:
+            self._write(_MEMSW, _bytes(memsw_bytes))
+
+    def _write_arm(self) -> Result:
+        return self._write(_OOM, "1")
+
+    def _write_disarm(self, original: Limits) -> Result:
+        return self._write(_OOM, str(int(original.oom_kill_disable)))
+
+    def _oom_control(self) -> dict[bytes, int]:
+        return counters(self._read(_OOM))
+
+
+def _quota(text: bytes) -> int | None:
+    quota_us = int(text)
+    return None if quota_us < 0 else quota_us
+
+
+def _limit(text: bytes) -> int | None:
+    limit_bytes = int(text)
+    return None if limit_bytes >= _NO_LIMIT else limit_bytes
+
+
+def _bytes(limit_bytes: int | None) -> str:
+    return "-1" if limit_bytes is None else str(limit_bytes)
