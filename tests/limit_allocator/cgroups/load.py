@@ -1,6 +1,6 @@
 """A process of a container: joins its cgroups, then uses CPU or memory. Runs alone, also in a guest.
 
-    python load.py MODE AMOUNT DIRECTORY...
+    python load.py MODE AMOUNT FILE DIRECTORY...
 
 Prints one line of JSON: for memory, the longest time that a MiB took and the time for all.
 """
@@ -17,18 +17,18 @@ import time
 
 MIB = 1 << 20
 _ANONYMOUS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+_kept: list[mmap.mmap] = []  # until the process ends
 
 
-def main(mode: str, amount: int, directories: list[str]) -> None:
+def main(mode: str, amount: int, file: str, directories: list[str]) -> None:
     for directory in directories:
         with open(f"{directory}/cgroup.procs", "w") as procs:
             procs.write(str(os.getpid()))
     print("joined", flush=True)
     sys.stdin.readline()
     began_s = time.monotonic()
-    longest_s = {"steps": steps, "memset": memset, "populate": populate, "read": read, "threads": threads}.get(
-        mode, spin
-    )(amount)
+    modes = {"spin": spin, "steps": steps, "memset": memset, "populate": populate, "threads": threads}
+    longest_s = modes[mode](amount) if mode in modes else read(amount, file)
     ended_s = time.monotonic()
     print(json.dumps({"longest_ms": longest_s * 1e3, "all_ms": (ended_s - began_s) * 1e3}), flush=True)
     sys.stdin.readline()
@@ -58,12 +58,15 @@ def populate(mebibytes: int) -> float:
     return _write(memory, mebibytes, 0.0)
 
 
-def read(mebibytes: int) -> float:
-    """Let the kernel write into pages that are not there yet."""
-    memory = mmap.mmap(-1, mebibytes * MIB, flags=_ANONYMOUS)
-    with open("/dev/zero", "rb", buffering=0) as zero:
-        for at in range(0, mebibytes * MIB, MIB):
-            zero.readinto(memoryview(memory)[at : at + MIB])
+def read(mebibytes: int, file: str) -> float:
+    """Let the kernel write into pages that are not there yet, from a file or, without one, of zeros."""
+    memory = mmap.mmap(-1, MIB if file else mebibytes * MIB, flags=_ANONYMOUS)
+    with open(file or "/dev/zero", "rb", buffering=0) as source:
+        if file:
+            os.posix_fadvise(source.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        for at in range(mebibytes):
+            begin = 0 if file else at * MIB
+            source.readinto(memoryview(memory)[begin : begin + MIB])
     return 0.0
 
 
@@ -91,6 +94,7 @@ def _touch(mebibytes: int, between_s: float) -> float:
 
 
 def _write(memory: mmap.mmap, mebibytes: int, between_s: float) -> float:
+    _kept.append(memory)
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     longest_s = 0.0
     for at in range(mebibytes):
@@ -102,4 +106,4 @@ def _write(memory: mmap.mmap, mebibytes: int, between_s: float) -> float:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), sys.argv[3:])
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4:])

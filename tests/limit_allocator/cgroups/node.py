@@ -82,8 +82,9 @@ class Node:
     def file(self, cgroup: ContainerCgroup, name: str) -> Path:
         return next(path / name for path in self.directories(cgroup) if (path / name).exists())
 
-    def start(self, cgroup: ContainerCgroup, mode: str, amount: int) -> Load:
-        argv = [sys.executable, "-IS", str(_LOAD), mode, str(amount), *map(str, self.directories(cgroup))]
+    def start(self, cgroup: ContainerCgroup, mode: str, amount: int, file: str = "") -> Load:
+        places = map(str, self.directories(cgroup))
+        argv = [sys.executable, "-IS", str(_LOAD), mode, str(amount), file, *places]
         process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         load = Load(process)
         self.loads.append(load)
