@@ -90,16 +90,15 @@ def burst() -> list[dict[str, str]]:
     return states
 
 
-def growth(mode: str, amount: int, limit_mib: int = 64, step_mib: int = 20) -> dict[str, Any]:
+def growth(mode: str, amount: int, limit_mib: int = 64, reaction_s: float = 0.0) -> dict[str, Any]:
     """A process grows past its limit, and the limit follows."""
     cgroup, container = _container(limit_mib)
     load = NODE.start(cgroup, mode, amount)
-    grown = grow(load, container, step_mib * MIB)
+    grown = grow(load, container, 20 * MIB, reaction_s)
     counts = {str(kind): count for kind, count in grown.counts.items()}
     alive = bool(grown.report)
-    if alive:
-        load.end()
-    NODE.remove(cgroup) if load.process.poll() is not None else None
+    load.end()
+    NODE.remove(cgroup)
     container.close()
     return {
         "alive": alive, "kills": grown.kills, "raises": grown.raises, "counts": counts, **grown.report,
@@ -206,18 +205,33 @@ STEPS: dict[str, Callable[[], Any]] = {
     "steps": lambda: growth("steps", 132),
     "memset": lambda: growth("memset", 132),
     "populate": lambda: growth("populate", 132),
+    "read": lambda: growth("read", 132),
     "unarmed": lambda: without_us("memset", 132),
     "lowering": lowering,
     "drift": drift,
     "pause": pause,
     "journal": journal,
     "guard": guard,
-    "threads": lambda: {count: growth("threads", count) for count in (2, 4, 8, 16, 32)},
 }
+RUNS = 2
+
+
+def unsaved() -> dict[str, list[int]]:
+    """Kills in some runs, by threads that grow at once and the agent's reaction time."""
+    return {
+        f"{count} threads, {reaction_s * 1e3:.0f} ms": [
+            int(growth("threads", count, 32, reaction_s)["kills"] > 0) for _ in range(RUNS)
+        ]
+        for reaction_s in (0.0, 0.2)
+        for count in (8, 32)
+    }
+
+
 
 
 def main(names: list[str]) -> None:
-    print("RESULT", json.dumps({name: STEPS[name]() for name in names or STEPS}))
+    steps = STEPS | {"unsaved": unsaved}
+    print("RESULT", json.dumps({name: steps[name]() for name in names or STEPS}))
     NODE.close()
 
 

@@ -71,15 +71,15 @@ def read(mebibytes: int, file: str) -> float:
 
 
 def threads(count: int) -> float:
-    """Grow by 16 MiB in each of many threads, all at the same time."""
-    barrier = threading.Barrier(count)
+    """Grow by 128 MiB in all, in many threads at the same time."""
+    barrier, size = threading.Barrier(count), 128 * MIB // count
 
     def grow() -> None:
-        memory = mmap.mmap(-1, 16 * MIB, flags=_ANONYMOUS)
+        memory = mmap.mmap(-1, size, flags=_ANONYMOUS)
+        _kept.append(memory)
         address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
         barrier.wait()
-        ctypes.memset(address, 1, 16 * MIB)  # without the interpreter's lock
-        barrier.wait()
+        ctypes.memset(address, 1, size)  # without the interpreter's lock
 
     all_threads = [threading.Thread(target=grow) for _ in range(count)]
     for thread in all_threads:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -133,12 +132,7 @@ class Growth:
     slowest_ms: float  # from an event to the limit that answers it
 
 
-def grow(
-    load: Load,
-    container: Container,
-    step_bytes: int,
-    raise_to: Callable[[int], int] = lambda limit_bytes: limit_bytes,
-) -> Growth:
+def grow(load: Load, container: Container, step_bytes: int, reaction_s: float = 0.0) -> Growth:
     """Raise a container's limit by a step for each event until its process has grown or died."""
     events = MemoryEvents()
     events.watch(container)
@@ -156,7 +150,8 @@ def grow(
             if event.kind is EventKind.NEEDS_MEMORY:
                 now = container.memory()
                 limit_bytes = getattr(now, "limit_bytes", None) or 0
-                container.set_memory_limit(raise_to(limit_bytes + step_bytes))
+                time.sleep(reaction_s)
+                container.set_memory_limit(limit_bytes + step_bytes)
                 raises += 1
                 slowest_s = max(slowest_s, time.monotonic() - began_s)
         said = load.process.stdout.readline()
