@@ -1,4 +1,4 @@
-"""Pack a guest's files: an archive of cpio's `newc` format that the kernel unpacks before it starts `/init`."""
+"""Pack a guest's files as an archive of cpio's `newc` format. The kernel unpacks it and starts `/init`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["interpreter", "pack"]
 
 # Parts of the standard library that are large and that nothing in a guest imports.
 _LEFT_OUT = {
-    "site-packages", "test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3", "pydoc_data",
-    "distutils", "unittest", "asyncio", "email", "http", "xml", "xmlrpc", "multiprocessing", "sqlite3", "curses",
-    "dbm", "wsgiref", "venv", "html", "tomllib", "zoneinfo", "msilib",
+    "site-packages", "test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3",
+    "pydoc_data", "distutils", "unittest", "asyncio", "email", "http", "xml", "xmlrpc", "multiprocessing",
+    "sqlite3", "curses", "dbm", "wsgiref", "venv", "html", "tomllib", "zoneinfo", "msilib",
 }  # fmt: skip
 _DIRECTORY, _FILE = 0o040755, 0o100000
 
@@ -29,7 +29,11 @@ def interpreter() -> dict[str, Path]:
     files = {str(program): program}
     for directory, below, names in os.walk(library):
         below[:] = [name for name in below if name not in _LEFT_OUT and not name.startswith("config-")]
-        wanted = (name for name in names if not re.search(r"\.opt-\d\.pyc$|\.a$|_test|_codecs_(cn|hk|jp|kr|tw)", name))
+        wanted = (
+            name
+            for name in names
+            if not re.search(r"\.opt-\d\.pyc$|\.a$|_test|_codecs_(cn|hk|jp|kr|tw)", name)
+        )
         files |= {f"{directory}/{name}": Path(directory, name) for name in wanted}
     for binary in [program, *(path for path in files.values() if path.suffix == ".so")]:
         files |= {path: Path(path) for path in _shared_libraries(binary)}

@@ -51,7 +51,13 @@ def run(
     root = packages()
     init = _INIT.format(begin=_BEGIN, end=_END, command=shlex.join(command)).encode()
     empty = {f"{directory}/.keep": b"" for directory in ("proc", "sys", "dev", "tmp")}
-    content: dict[str, Path | bytes] = {**interpreter(), **empty, **files, "init": init, BUSYBOX: root / BUSYBOX}
+    content: dict[str, Path | bytes] = {
+        **interpreter(),
+        **empty,
+        **files,
+        "init": init,
+        BUSYBOX: root / BUSYBOX,
+    }
     with TemporaryDirectory(prefix="surgekit-guest-") as directory:
         initramfs = Path(directory, "initramfs.gz")
         initramfs.write_bytes(pack(content))

@@ -17,7 +17,13 @@ BUSYBOX = "bin/busybox"
 # The package names the present version of the kernel; nothing is installed.
 _KERNEL = "linux-image-cloud-amd64"
 # Program -> Debian package.
-_PROGRAMS = {QEMU: "qemu-system-x86", "apt-get": "apt", "apt-cache": "apt", "dpkg-deb": "dpkg", "ldd": "libc-bin"}
+_PROGRAMS = {
+    QEMU: "qemu-system-x86",
+    "apt-get": "apt",
+    "apt-cache": "apt",
+    "dpkg-deb": "dpkg",
+    "ldd": "libc-bin",
+}
 
 
 def why_no_guest() -> str | None:

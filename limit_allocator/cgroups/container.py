@@ -31,6 +31,7 @@ __all__ = [
     "Result",
     "Written",
     "counters",
+    "high_for",
     "is_gone",
     "or_gone",
     "refusal",
@@ -38,6 +39,9 @@ __all__ = [
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _READ = 8192  # memory.stat has about 1,500 characters
+# Of the limit. On v2, a process that passes memory.high by as much sleeps for 250 ms for each 64 pages.
+_HEADROOM = 1 / 16
+_LEAST_HEADROOM = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +155,10 @@ class Container(ABC):
     def read_event(self, file: int) -> tuple[EventKind, ...]:
         """What happened, after one of `event_files` became ready."""
 
+    def settle(self) -> bool:
+        """v1: move the early warning to the present limit. Waits for the kernel, 10 ms or so, if it must."""
+        return False
+
     # Limits
 
     def set_quota(self, quota_us: int) -> Result:
@@ -258,6 +266,11 @@ class Container(ABC):
         except OSError as error:
             return refusal(error, name)
         return WRITTEN
+
+
+def high_for(limit_bytes: int) -> int:
+    """From which usage on an armed container asks for more memory."""
+    return limit_bytes - min(max(int(limit_bytes * _HEADROOM), _LEAST_HEADROOM), limit_bytes // 2)
 
 
 def _open_file(name: str, place: int) -> int:

@@ -76,6 +76,16 @@ class MemoryEvents:
         """Whether there are events, or processes that have waited for too long."""
         return bool(self._epoll.poll(timeout_s, 1))
 
+    def settle(self) -> bool:
+        """v1: move one early warning to its container's present limit, if there is one to move.
+
+        Call it when there is time: the kernel makes the caller wait for a grace period of RCU.
+        """
+        moved = next((cgroup for cgroup in self._watched if self._watched[cgroup].container.settle()), None)
+        if moved is not None:  # next time, begin with others
+            self._watched[moved] = self._watched.pop(moved)
+        return moved is not None
+
     def next_deadline_s(self) -> float:
         """When `collect` is due, events or not; infinity if nothing waits."""
         since_s = min((self._watched[cgroup].paused_s for cgroup in self._waiting), default=math.inf)

@@ -1,4 +1,9 @@
-"""A container's cgroups of version 1: one directory in each controller's tree."""
+"""A container's cgroups of version 1: one directory in each controller's tree.
+
+An armed container (oom_kill_disable) asks for memory twice: near the limit, by a threshold of its usage, and
+at the limit, where its processes wait. Only page faults of user code wait: a system call that touches new
+memory at the limit, such as read(2), fails with EFAULT and nobody is told. So the threshold matters.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +24,7 @@ from limit_allocator.cgroups.container import (
     Refused,
     Result,
     counters,
+    high_for,
     or_gone,
 )
 from limit_allocator.cgroups.layout import ContainerCgroup, Hierarchy
@@ -28,7 +34,7 @@ __all__ = ["ContainerV1"]
 _QUOTA, _PERIOD, _STAT, _USED = "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.stat", "cpuacct.usage"
 _USAGE, _LIMIT, _MEMSW = "memory.usage_in_bytes", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"
 _MEMORY_STAT, _OOM, _REGISTER = "memory.stat", "memory.oom_control", "cgroup.event_control"
-_EVENTFD = "eventfd"
+_AT_LIMIT, _NEAR_LIMIT = "at limit", "near limit"  # eventfds
 _NO_LIMIT = 1 << 62  # the kernel shows 2^63 less a page
 
 
@@ -37,6 +43,8 @@ class ContainerV1(Container):
 
     def __init__(self, hierarchy: Hierarchy, cgroup: ContainerCgroup) -> None:
         super().__init__(cgroup)
+        self._ready: select.epoll | None = None  # of the two eventfds
+        self._threshold_bytes = 0
         try:
             self._open(f"{hierarchy.tree('cpu')}/{cgroup.path}", (_QUOTA, _PERIOD, _STAT), (self.BURST,))
             self._open(f"{hierarchy.tree('cpuacct')}/{cgroup.path}", (_USED,))
@@ -46,6 +54,11 @@ class ContainerV1(Container):
         except OSError:
             self.close()
             raise
+
+    def close(self) -> None:
+        if self._ready:
+            self._ready.close()
+        super().close()
 
     @or_gone
     def cpu(self) -> Cpu:
@@ -89,23 +102,47 @@ class ContainerV1(Container):
         return bool(self._oom_control()[b"under_oom"])
 
     def event_files(self) -> Iterable[tuple[int, int]]:
-        """An eventfd that the kernel signals when a process begins to wait at the limit."""
-        if _EVENTFD not in self._files:
-            self._files[_EVENTFD] = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-            os.write(self._files[_REGISTER], f"{self._files[_EVENTFD]} {self._files[_OOM]}".encode())
-        return ((self._files[_EVENTFD], select.EPOLLIN),)
+        if self._ready is None:
+            self._ready = select.epoll()
+            self._register(_AT_LIMIT, str(self._files[_OOM]))
+        return ((self._ready.fileno(), select.EPOLLIN),)
 
-    def read_event(self, file: int) -> tuple[EventKind, ...]:
-        try:
-            os.eventfd_read(file)
-        except BlockingIOError:
-            return ()
-        paused = self.paused()
-        if paused == GONE:  # removing a cgroup signals its eventfd, too
+    def read_event(self, file: int) -> tuple[EventKind, ...]:  # noqa: ARG002 (there is only one)
+        ready = {fd for fd, _ in self._ready.poll(0)} if self._ready else set()
+        for fd in ready:
+            os.eventfd_read(fd)
+        paused, now = self.paused(), self.memory()
+        if isinstance(now, Gone):  # removing a cgroup signals its eventfds, too
             return (EventKind.GONE,)
-        if paused:
+        near = now.limit_bytes is not None and now.usage_bytes > high_for(now.limit_bytes)
+        if paused or (near and self.armed and self._files.get(_NEAR_LIMIT) in ready):
             return (EventKind.NEEDS_MEMORY,)
-        return () if self.armed else (EventKind.KILLED,)
+        return () if self.armed or self._files[_AT_LIMIT] not in ready else (EventKind.KILLED,)
+
+    def _register(self, name: str, what: str) -> None:
+        """Make the kernel signal a new eventfd; a former one of this name ends when it is closed."""
+        if name in self._files:
+            os.close(self._files.pop(name))
+        self._files[name] = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._write(_REGISTER, f"{self._files[name]} {what}")
+        if self._ready:
+            self._ready.register(self._files[name], select.EPOLLIN)
+
+    def settle(self) -> bool:
+        wanted = self.wanted_memory_bytes
+        if wanted is not None and high_for(wanted) == self._threshold_bytes:
+            return False  # without a reading
+        now = self.memory()
+        if not (self._ready and self.armed and isinstance(now, Memory) and now.limit_bytes is not None):
+            return False
+        high_bytes = high_for(now.limit_bytes)
+        if high_bytes == self._threshold_bytes:
+            return False
+        self._register(_NEAR_LIMIT, f"{self._files[_USAGE]} {high_bytes}")
+        self._threshold_bytes = high_bytes
+        if now.usage_bytes > high_bytes:  # the kernel signals only when usage passes it
+            os.eventfd_write(self._files[_NEAR_LIMIT], 1)
+        return True
 
     def _write_bare_quota(self, quota_us: int | None) -> Result:
         return self._write(_QUOTA, "-1" if quota_us is None else str(quota_us))

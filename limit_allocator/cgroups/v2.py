@@ -24,24 +24,18 @@ from limit_allocator.cgroups.container import (
     Refused,
     Result,
     counters,
+    high_for,
     is_gone,
     or_gone,
 )
 from limit_allocator.cgroups.layout import ContainerCgroup, Hierarchy
 
-__all__ = ["ContainerV2", "high_for"]
+__all__ = ["ContainerV2"]
 
 _CPU_MAX, _STAT = "cpu.max", "cpu.stat"
 _USAGE, _MAX, _HIGH = "memory.current", "memory.max", "memory.high"
 _MEMORY_STAT, _EVENTS, _PRESSURE = "memory.stat", "memory.events", "memory.pressure"
 _TRIGGER = "some 20000 500000"  # 20 ms of stall in the shortest window there is, in microseconds
-_HEADROOM = 1 / 16  # of the limit: 250 ms of sleep for each 64 pages before memory.max is reached
-_LEAST_HEADROOM = 4 << 20
-
-
-def high_for(limit_bytes: int) -> int:
-    """memory.high of an armed container."""
-    return limit_bytes - min(max(int(limit_bytes * _HEADROOM), _LEAST_HEADROOM), limit_bytes // 2)
 
 
 class ContainerV2(Container):

@@ -157,7 +157,12 @@ def pause() -> dict[str, Any]:
         events.wait(0.05)
         kinds += [str(event.kind) for event in events.collect(time.monotonic())]
     seconds = time.monotonic() - began_s
-    return {"kinds": sorted(set(kinds)), "seconds": seconds, "status": load.process.returncode, **_state(cgroup)}
+    return {
+        "kinds": sorted(set(kinds)),
+        "seconds": seconds,
+        "status": load.process.returncode,
+        **_state(cgroup),
+    }
 
 
 def journal() -> bool:
@@ -227,11 +232,10 @@ def unsaved() -> dict[str, list[int]]:
     }
 
 
-
-
 def main(names: list[str]) -> None:
     steps = STEPS | {"unsaved": unsaved}
-    print("RESULT", json.dumps({name: steps[name]() for name in names or STEPS}))
+    said = json.dumps({name: steps[name]() for name in names or STEPS})
+    sys.stdout.write(f"RESULT {said}\n")
     NODE.close()
 
 

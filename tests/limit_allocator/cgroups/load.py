@@ -24,14 +24,19 @@ def main(mode: str, amount: int, file: str, directories: list[str]) -> None:
     for directory in directories:
         with open(f"{directory}/cgroup.procs", "w") as procs:
             procs.write(str(os.getpid()))
-    print("joined", flush=True)
+    _say("joined")
     sys.stdin.readline()
     began_s = time.monotonic()
     modes = {"spin": spin, "steps": steps, "memset": memset, "populate": populate, "threads": threads}
-    longest_s = modes[mode](amount) if mode in modes else read(amount, file)
+    longest_s = modes[mode](amount) if mode in modes else read(amount, file, 0.01 * (mode == "read_slowly"))
     ended_s = time.monotonic()
-    print(json.dumps({"longest_ms": longest_s * 1e3, "all_ms": (ended_s - began_s) * 1e3}), flush=True)
+    _say(json.dumps({"longest_ms": longest_s * 1e3, "all_ms": (ended_s - began_s) * 1e3}))
     sys.stdin.readline()
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def spin(milliseconds: int) -> float:
@@ -58,7 +63,7 @@ def populate(mebibytes: int) -> float:
     return _write(memory, mebibytes, 0.0)
 
 
-def read(mebibytes: int, file: str) -> float:
+def read(mebibytes: int, file: str, between_s: float) -> float:
     """Let the kernel write into pages that are not there yet, from a file or, without one, of zeros."""
     memory = mmap.mmap(-1, MIB if file else mebibytes * MIB, flags=_ANONYMOUS)
     with open(file or "/dev/zero", "rb", buffering=0) as source:
@@ -67,6 +72,7 @@ def read(mebibytes: int, file: str) -> float:
         for at in range(mebibytes):
             begin = 0 if file else at * MIB
             source.readinto(memoryview(memory)[begin : begin + MIB])
+            time.sleep(between_s)
     return 0.0
 
 

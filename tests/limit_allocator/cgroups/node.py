@@ -136,6 +136,7 @@ def grow(load: Load, container: Container, step_bytes: int, reaction_s: float = 
     """Raise a container's limit by a step for each event until its process has grown or died."""
     events = MemoryEvents()
     events.watch(container)
+    events.settle()
     assert load.process.stdout
     os.set_blocking(load.process.stdout.fileno(), False)
     counts: Counter[EventKind] = Counter()
@@ -154,6 +155,7 @@ def grow(load: Load, container: Container, step_bytes: int, reaction_s: float = 
                 container.set_memory_limit(limit_bytes + step_bytes)
                 raises += 1
                 slowest_s = max(slowest_s, time.monotonic() - began_s)
+        events.settle()
         said = load.process.stdout.readline()
     events.close()
     kills = container.oom_kills()

@@ -78,7 +78,22 @@ def test_other_cgroups_cannot_be_named(path: str) -> None:
 
 
 _PIECES = st.sampled_from(
-    ["kubepods", "pod", "/", "-", "_", ".slice", ".scope", "..", "crio-", "burstable", UID, UNDERSCORES, ID, "\n"]
+    [
+        "kubepods",
+        "pod",
+        "/",
+        "-",
+        "_",
+        ".slice",
+        ".scope",
+        "..",
+        "crio-",
+        "burstable",
+        UID,
+        UNDERSCORES,
+        ID,
+        "\n",
+    ]
 )
 
 

@@ -25,7 +25,7 @@ def _limited(node: Node, cgroup: ContainerCgroup, mebibytes: int) -> None:
     node.file(cgroup, "memory.memsw.limit_in_bytes").write_text(str(mebibytes * MIB))
 
 
-@pytest.mark.parametrize("mode", ["steps", "memset", "populate"])
+@pytest.mark.parametrize("mode", ["steps", "memset", "populate", "read_slowly"])
 def test_a_process_grows_past_its_limit_and_lives(node: Node, adopt: Adopt, mode: str) -> None:
     cgroup = node.add()
     _limited(node, cgroup, 32)
@@ -53,19 +53,48 @@ def test_a_process_is_not_paused_for_longer_than_the_argument_says(node: Node, a
     load.begin()
     assert events.wait(5.0)
     assert events.collect(100.0) == [MemoryEvent(cgroup, EventKind.NEEDS_MEMORY)]
-    assert container.paused() is True
+    assert _is_paused(container)
     assert events.next_deadline_s() == pytest.approx(100.3)
     assert events.collect(100.29) == []
     assert load.process.poll() is None
     assert events.collect(100.31) == [MemoryEvent(cgroup, EventKind.RELEASED)]
     assert load.process.wait(timeout=5) == -signal.SIGKILL  # the kernel decided
     assert container.oom_kills() == 1
-    assert not container.armed
+    assert "oom_kill_disable 0" in node.file(cgroup, "memory.oom_control").read_text()
     assert events.wait(1.0)
     assert events.collect(100.5) == [MemoryEvent(cgroup, EventKind.KILLED)]
     assert container.set_memory_limit(64 * MIB) == WRITTEN
     assert events.collect(100.6) == []
-    assert container.armed  # from the next limit on, it is held up again
+    assert "oom_kill_disable 1" in node.file(cgroup, "memory.oom_control").read_text()  # armed again
+    events.close()
+
+
+def _is_paused(container: Container) -> bool:
+    return container.paused() is True
+
+
+def test_a_warning_comes_before_the_limit(node: Node, adopt: Adopt) -> None:
+    """Below the limit no process waits, and no system call fails."""
+    cgroup = node.add()
+    _limited(node, cgroup, 16)
+    container = adopt(cgroup)
+    events = MemoryEvents()
+    events.watch(container)
+    assert events.settle()
+    assert not events.settle()
+    load = node.start(cgroup, "memset", 13)
+    load.begin()
+    load.report()
+    assert events.wait(1.0)
+    assert events.collect(1.0) == [MemoryEvent(cgroup, EventKind.NEEDS_MEMORY)]
+    assert not _is_paused(container)
+    container.set_memory_limit(16 * MIB + 4096)  # too little: asked again as soon as the warning has moved
+    assert events.collect(1.1) == []
+    assert events.settle()
+    assert events.collect(1.2) == [MemoryEvent(cgroup, EventKind.NEEDS_MEMORY)]
+    container.set_memory_limit(64 * MIB)
+    assert events.settle()
+    assert events.collect(1.3) == []
     events.close()
 
 

@@ -26,7 +26,9 @@ def guest_files() -> dict[str, Path | bytes]:
 def in_guest(*names: str) -> Any:
     program = ["tests.limit_allocator.cgroups.guest_program", *names]
     python = str(Path(sys.executable).resolve())
-    ended = guest.run(guest_files(), ["env", "PYTHONPATH=/app", python, "-m", *program], cores=2, timeout_s=280)
+    ended = guest.run(
+        guest_files(), ["env", "PYTHONPATH=/app", python, "-m", *program], cores=2, timeout_s=280
+    )
     line = next((line for line in ended.output.splitlines() if line.startswith("RESULT ")), None)
     assert line, ended.output
     return json.loads(line.removeprefix("RESULT "))
@@ -97,7 +99,7 @@ def test_the_guard_undoes_memory_high_within_a_second_of_sigkill(seen: Any) -> N
 def test_what_cannot_be_saved() -> None:
     """A thread charges 64 pages (256 KiB) before memory.high stops it.
 
-    So threads that grow at once pass the headroom (here 4 MiB) if there are more than 16 and the agent is slow.
+    So more than 16 threads that grow at once pass the headroom (here 4 MiB) if the agent is slow.
     """
     if reason := guest.why_no_guest():
         pytest.skip(f"no guest: {reason}")
