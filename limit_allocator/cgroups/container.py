@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import wraps
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from limit_allocator.cgroups.layout import ContainerCgroup
 
@@ -74,8 +74,7 @@ class EventKind(StrEnum):
     GONE = "gone"
 
 
-@dataclass(frozen=True, slots=True)
-class Cpu:
+class Cpu(NamedTuple):  # which is made in half the time of a frozen dataclass
     """Counters since the container began. A tick can see 0 or 2 periods: count by `nr_periods`."""
 
     quota_us: int | None  # None: no limit
@@ -86,8 +85,7 @@ class Cpu:
     throttled_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(NamedTuple):
     """`usage_bytes` is what the limit counts, page cache included (see `Container.memory_without_cache`)."""
 
     usage_bytes: int

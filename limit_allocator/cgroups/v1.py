@@ -45,6 +45,7 @@ class ContainerV1(Container):
         super().__init__(cgroup)
         self._ready: select.epoll | None = None  # of the two eventfds
         self._threshold_bytes = 0
+        self._quota, self._period_us = b"", 0  # as last read
         try:
             self._open(f"{hierarchy.tree('cpu')}/{cgroup.path}", (_QUOTA, _PERIOD, _STAT), (self.BURST,))
             self._open(f"{hierarchy.tree('cpuacct')}/{cgroup.path}", (_USED,))
@@ -62,10 +63,12 @@ class ContainerV1(Container):
 
     @or_gone
     def cpu(self) -> Cpu:
-        stat = counters(self._read(_STAT))
+        stat, quota = counters(self._read(_STAT)), self._read(_QUOTA)
+        if quota != self._quota:  # whoever changes the period writes the quota, too
+            self._quota, self._period_us = quota, int(self._read(_PERIOD))
         return Cpu(
-            quota_us=_quota(self._read(_QUOTA)),
-            period_us=int(self._read(_PERIOD)),
+            quota_us=_quota(quota),
+            period_us=self._period_us,
             used_us=int(self._read(_USED)) // 1000,
             nr_periods=stat[b"nr_periods"],
             nr_throttled=stat[b"nr_throttled"],
