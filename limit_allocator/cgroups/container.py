@@ -242,7 +242,7 @@ class Container(ABC):
             for name in (*names, *optional):
                 try:
                     self._files[name] = _open_file(name, place)
-                except FileNotFoundError:
+                except (FileNotFoundError, PermissionError):  # pressure wants CAP_SYS_RESOURCE
                     if name not in optional:
                         raise
         finally:

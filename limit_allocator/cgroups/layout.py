@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["ContainerCgroup", "Hierarchy", "find", "parse"]
+__all__ = ["ContainerCgroup", "Finder", "Hierarchy", "find", "parse"]
 
 # Static pods have an MD5 sum. systemd reads `-` as a level of slices, so the kubelet writes `_`.
 _UID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}"
@@ -92,29 +92,58 @@ class Hierarchy:
         return tree / self.root
 
 
+@dataclass(frozen=True, slots=True)
+class _Directory:
+    links: int
+    containers: tuple[ContainerCgroup, ...]
+    leading: tuple[str, ...]  # to containers, perhaps
+
+
+class Finder:
+    """Finds containers again and again, in a fraction of the time that reading all directories takes.
+
+    A cgroup's directory counts its children in its links, and is read again when they are more or fewer. If
+    one container replaced another since the last time, `forget` the one that is gone.
+    """
+
+    def __init__(self, hierarchy: Hierarchy) -> None:
+        self._tree = str(hierarchy.tree("memory"))
+        self._known: dict[str, _Directory] = {}
+
+    def find(self) -> list[ContainerCgroup]:
+        """All containers that have a cgroup now. Names that mean nothing to us are skipped."""
+        return list(self._below("", _DEPTH))
+
+    def forget(self, cgroup: ContainerCgroup) -> None:
+        self._known.pop(cgroup.path.rpartition("/")[0], None)
+
+    def _below(self, path: str, depth: int) -> Iterator[ContainerCgroup]:
+        known = self._known.get(path)
+        try:
+            links = os.stat(
+                f"{self._tree}/{path}"
+            ).st_nlink  # before reading: what comes later is seen next time
+            if known is None or known.links != links:
+                known = self._known[path] = self._read(path, links, known)
+        except OSError:  # gone, or not ours to read
+            self._known.pop(path, None)
+            return
+        yield from known.containers
+        for below in known.leading if depth > 1 else ():
+            yield from self._below(below, depth - 1)
+
+    def _read(self, path: str, links: int, before: _Directory | None) -> _Directory:
+        """What a container makes below its own directory is not looked at."""
+        with os.scandir(f"{self._tree}/{path}") as entries:
+            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        below = [f"{path}/{name}" if path else name for name in names]
+        found = {path: parse(path) for path in below}
+        leading = tuple(path for path in below if found[path] is None and "kubepods" in path)
+        for gone in set(before.leading if before else ()) - set(leading):
+            self._known.pop(gone, None)
+        return _Directory(links, tuple(cgroup for cgroup in found.values() if cgroup), leading)
+
+
 def find(hierarchy: Hierarchy) -> list[ContainerCgroup]:
-    """All containers that have a cgroup now. Names that mean nothing to us are skipped."""
-    paths = _below(hierarchy.tree("memory"), "", _DEPTH)
-    return [cgroup for path in paths if (cgroup := parse(path))]
-
-
-def _below(tree: Path, path: str, depth: int) -> Iterator[str]:
-    """Directories that may be a container's. What a container makes below its own is not looked at."""
-    try:
-        with os.scandir(f"{tree}/{path}") as entries:
-            names = [entry.name for entry in entries if _may_lead(entry)]
-    except OSError:  # gone, or not ours to read
-        return
-    for name in names:
-        below = f"{path}/{name}" if path else name
-        if depth > 1 and "kubepods" in below and not parse(below):
-            yield from _below(tree, below, depth - 1)
-        else:
-            yield below
-
-
-def _may_lead(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir(follow_symlinks=False)
-    except OSError:
-        return False
+    """All containers that have a cgroup now."""
+    return Finder(hierarchy).find()

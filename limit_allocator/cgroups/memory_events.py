@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import select
+from contextlib import suppress
 from dataclasses import dataclass
 
 from limit_allocator.cgroups.container import GONE, WRITTEN, Container, EventKind, Result
@@ -68,7 +69,8 @@ class MemoryEvents:
         watched = self._watched.pop(cgroup, None)
         for file in watched.files if watched else ():
             del self._by_file[file]
-            self._epoll.unregister(file)
+            with suppress(OSError):  # closed before: then epoll has dropped it
+                self._epoll.unregister(file)
         self._waiting.discard(cgroup)
         self._disarmed.discard(cgroup)
 

@@ -69,6 +69,8 @@ class Originals:
 
     def write_back_all(self) -> dict[ContainerCgroup, Result]:
         """Restore all containers in the journal: a new agent's first step."""
+        for half_written in self.directory.glob("*.part"):
+            half_written.unlink(missing_ok=True)
         return self._each(self.write_back)
 
     def disarm_all(self) -> dict[ContainerCgroup, Result]:

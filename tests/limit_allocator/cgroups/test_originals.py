@@ -128,6 +128,7 @@ def test_a_broken_file_is_ignored(tmp_path: Path, content: str) -> None:
     originals = Originals(tmp_path, Hierarchy(tmp_path / "missing"))
     assert originals.kept() == {}
     assert originals.write_back_all() == {}
+    assert not list(tmp_path.glob("*.part"))
     (tmp_path / f"{'d' * 64}.json").write_text(json.dumps(_SOUND))
     assert list(originals.write_back_all().values()) == [GONE]  # beside a sound one
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from limit_allocator.cgroups.container import GONE, WRITTEN, Container, Cpu, Memory, Refused
 from limit_allocator.cgroups.drift import Drift
-from limit_allocator.cgroups.layout import ContainerCgroup, find
+from limit_allocator.cgroups.layout import ContainerCgroup, Finder, find
 from limit_allocator.cgroups.opening import open_container
 from tests.limit_allocator.cgroups.node import MIB, Node
 
@@ -86,6 +86,22 @@ def test_a_container_that_vanishes_is_gone(node: Node, adopt: Adopt) -> None:
     assert [read() for read in (*readings, container.oom_kills, container.paused)] == [GONE] * 6
     assert [container.set_quota(20_000), container.set_memory_limit(64 * MIB), container.arm()] == [GONE] * 3
     assert open_container(node.hierarchy, cgroup) == GONE
+
+
+def test_a_finder_sees_containers_come_and_go(node: Node) -> None:
+    finder = Finder(node.hierarchy)
+    assert finder.find() == []
+    first = node.add()
+    assert finder.find() == [first]
+    beside, other = node.add(first.pod_uid), node.add()
+    assert set(finder.find()) == {first, beside, other}
+    assert set(finder.find()) == {first, beside, other}
+    node.remove(beside)
+    assert set(finder.find()) == {first, other}
+    node.remove(first)  # it is restarted between two looks
+    again = node.add(first.pod_uid)
+    finder.forget(first)
+    assert set(finder.find()) == {again, other}
 
 
 def test_a_foreign_write_is_counted_and_corrected_within_a_tick(node: Node, adopt: Adopt) -> None:
