@@ -1,0 +1,1 @@
+"""Escra: container limits that follow need, within one CPU period."""
