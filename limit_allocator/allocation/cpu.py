@@ -90,7 +90,7 @@ def next_quotas(
     reason = np.where(silent, Reason.SILENT, reason)
 
     least = np.where(silent, quota, floor)
-    if parameters.variant is not Variant.BEST:
+    if parameters.variant != Variant.BEST:
         kept = np.where(newcomer, floor, np.minimum(bounded, quota))
         fits = group_sums(kept, application, len(limits_us)) <= limits_us
         least = np.where(fits[application], kept, least)

@@ -11,11 +11,12 @@ This holds because agents follow three rules (`limit_allocator.allocation.node_a
 - An agent's starts are numbered. It ignores commands for an earlier start of itself, so that commands from
   before a restart are void once the restarted agent has reported.
 - A controller's terms are numbered, and a term's sequence numbers are above those of earlier terms. An agent
-  that has greeted a term ignores commands of earlier ones. A new controller believes only reports of such agents.
+  that has greeted a term ignores commands of earlier ones, and a new controller believes only reports of
+  agents that have greeted it.
 
 If the limit is lowered below what is counted, the sum can only fall until it fits again. Accounts of a lost
-agent stay counted. An account that is known from the API server but was not reported yet counts as the most
-it can be (`add(..., written=ceiling)`).
+agent stay counted. After a controller's restart, an agent that has not reported yet may hold anything: an
+account of `UNKNOWN` in each of its applications, removed with its first report, prevents raises.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ import numpy as np
 from limit_allocator.allocation.fair_share import fair_share, group_sums
 from limit_allocator.allocation.model import Booleans, Integers, first_sequence
 
-__all__ = ["Commands", "Ledger", "Reports"]
+__all__ = ["UNKNOWN", "Commands", "Ledger", "Reports"]
 
 # Distinct commands on their way that an account remembers one by one. Of more, the oldest are remembered by
 # their highest value: never less than the truth.
 _REMEMBERED = 4
 _NONE = np.int64(-1)
+UNKNOWN = 1 << 50  # 1 PiB: above any limit, and sums of it are exact
 
 _ROW = np.dtype(
     [

@@ -58,11 +58,11 @@ class _Account:
 
 
 class NodeAccount:
-    """One resource on one node. `start` is above that of any earlier start of the agent."""
+    """One resource on one node. The agent's journal keeps `start`, which each start raises, and `term`."""
 
-    def __init__(self, start: int) -> None:
+    def __init__(self, start: int, term: int = 0) -> None:
         self.start = start
-        self.term = 0
+        self.term = term
         self._containers: dict[str, _Account] = {}
         self._reserves: dict[str, _Account] = {}  # by application
 
@@ -76,8 +76,10 @@ class NodeAccount:
         self._reserves.setdefault(application, _Account(application, joined=True, base=0))
 
     def close(self, name: str) -> None:
-        """The container is gone, and what it got from the reserve is back there."""
-        del self._containers[name]
+        """The container is gone: the reserve has back what it gave. The last one takes the reserve along."""
+        application = self._containers.pop(name).application
+        if not any(account.application == application for account in self._containers.values()):
+            del self._reserves[application]
 
     def limit_after(self, command: Command) -> int | None:
         """The limit to write, or None: ignore the command. Call `wrote` after the write."""
