@@ -10,7 +10,7 @@ import numpy as np
 
 from limit_allocator.allocation.model import Integers
 
-__all__ = ["fair_share", "group_sums"]
+__all__ = ["fair_share", "group_sums", "running_sums"]
 
 
 def group_sums(values: Integers, group: Integers, groups: int) -> Integers:
@@ -18,11 +18,22 @@ def group_sums(values: Integers, group: Integers, groups: int) -> Integers:
     return np.bincount(group, weights=values, minlength=groups).astype(np.int64)
 
 
+def running_sums(values: Integers, group: Integers) -> Integers:
+    """For each member the sum over its group's members up to and with it."""
+    order = np.argsort(group, kind="stable")
+    running = np.cumsum(values[order])
+    first = np.searchsorted(group[order], group[order])
+    sums = np.empty_like(values)
+    sums[order] = running - running[first] + values[order][first]
+    return sums
+
+
 def fair_share(wanted: Integers, least: Integers, group: Integers, capacity: Integers) -> Integers:
     """Each member's share: its group's level, but at least `least` and at most `wanted`.
 
-    The level is the highest whole number at which the group's shares fit into its capacity, so less than one
-    unit a member stays unused. If the least shares alone do not fit, everybody gets its least.
+    The level is the highest whole number at which the group's shares fit into its capacity. The units that
+    are left go to the first members that want more. If the least shares alone do not fit, everybody gets its
+    least.
     """
     wanted = np.maximum(wanted, least)
     # Nobody can get more than everything; this keeps the sums below far from overflowing.
@@ -32,7 +43,12 @@ def fair_share(wanted: Integers, least: Integers, group: Integers, capacity: Int
     if not short.any():
         return wanted
     level = _levels(wanted[short], least[short], group[short], capacity)
-    return np.where(short, np.clip(level[group], least, wanted), wanted)
+    shares = np.where(short, np.clip(level[group], least, wanted), wanted)
+    left = capacity - group_sums(shares, group, len(capacity))
+    more = np.flatnonzero(short & (shares < wanted) & (least <= level[group]))
+    rank = running_sums(np.ones_like(more), group[more])
+    shares[more] += rank <= left[group[more]]
+    return shares
 
 
 def _levels(wanted: Integers, least: Integers, group: Integers, capacity: Integers) -> Integers:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from limit_allocator.allocation.fair_share import fair_share, group_sums
+from limit_allocator.allocation.fair_share import fair_share, group_sums, running_sums
 from limit_allocator.allocation.model import Booleans, Integers, first_sequence
 
 __all__ = ["UNKNOWN", "Commands", "Ledger", "Reports"]
@@ -158,12 +158,13 @@ class Ledger:
         value = target.copy()
         members = group[raised]
         capacity = room + group_sums(counted[raised], members, len(room))
-        value[raised] = fair_share(target[raised], least[raised], members, capacity)
+        # Growth that a reserve pays is there already: folding it into the limit comes last.
+        grown = rows["grown"][slots] - rows["folded"][slots]
+        lacking = fair_share((target - grown)[raised], least[raised], members, capacity)
+        value[raised] = fair_share(target[raised], lacking, members, capacity)
         value[joining & ~raised] = 0
 
-        # Growth above the value stays paid by the reserve, as far as the target contains it. The rest is
-        # folded: it becomes part of the limit, and the reserve is free again.
-        grown = rows["grown"][slots] - rows["folded"][slots]
+        # What the value does not contain stays paid by the reserve, as far as the target contains it.
         unseen = np.minimum(np.maximum(target - value, 0), grown)
         new = (value != rows["sent_value"][slots]) | (unseen < grown)
         late = (rows["way_sequence"][slots] > 0).any(axis=1) & (
@@ -212,13 +213,7 @@ class Ledger:
     def _admit(self, slots: Integers, room: Integers) -> tuple[Integers, Booleans]:
         """Floors of those that join, and whether there is room for each, in order of slots."""
         floor, group = self._rows["floor"][slots], self._rows["group"][slots]
-        order = np.argsort(group, kind="stable")
-        running = np.cumsum(floor[order])
-        first = np.searchsorted(group[order], group[order])
-        within = running - (running[first] - floor[order][first])
-        fits = np.zeros(len(slots), np.bool_)
-        fits[order] = within <= room[group[order]]
-        return floor, fits
+        return floor, running_sums(floor, group) <= room[group]
 
     def _send(self, slots: Integers, value: Integers) -> None:
         """Note new commands as on their way."""

@@ -96,7 +96,8 @@ class Agent:
     def holds(self, application: str) -> int:
         """What is really in force: limits, and the reserve that is left."""
         limits = sum(self.written.get(n, 0) for n, a in self.application.items() if a == application)
-        return limits + (self.account.unspent(application) if application in self.application.values() else 0)
+        granted = sum(r.written for r in self.account.reserve_reports() if r.name == application)
+        return limits + granted - self.account.spent(application)
 
 
 class Controller:
