@@ -146,10 +146,13 @@ class Ledger:
         the room that their group has; those that join get their floor first.
         """
         rows = self._rows
-        slots = np.flatnonzero((rows["group"] != _NONE) & (rows["start"] != _NONE))
+        accounts = np.flatnonzero(rows["group"] != _NONE)
+        counted = self._counted(accounts)
+        sums = group_sums(counted, rows["group"][accounts], len(self._limits))
+        room = np.maximum(self._limits - sums, 0)
+        reported = rows["start"][accounts] != _NONE
+        slots, counted = accounts[reported], counted[reported]
         group, target = rows["group"][slots], rows["target"][slots]
-        counted = self._counted(slots)
-        room = np.maximum(self.room, 0)
         raised = target > counted
         least = counted.copy()
         joining = raised & (counted == 0) & rows["joining"][slots]
@@ -167,9 +170,8 @@ class Ledger:
         # What the value does not contain stays paid by the reserve, as far as the target contains it.
         unseen = np.minimum(np.maximum(target - value, 0), grown)
         new = (value != rows["sent_value"][slots]) | (unseen < grown)
-        late = (rows["way_sequence"][slots] > 0).any(axis=1) & (
-            now_s - rows["sent_at_s"][slots] >= self._resend_after_s
-        )
+        unanswered = rows["way_sequence"][slots, -1] > 0
+        late = unanswered & (now_s - rows["sent_at_s"][slots] >= self._resend_after_s)
         rows["folded"][slots[new]] += (grown - unseen)[new]
         self._send(slots[new], value[new])
         sent = slots[new | late]
@@ -206,8 +208,10 @@ class Ledger:
 
     def _counted(self, slots: Integers) -> Integers:
         rows = self._rows
-        on_way = np.where(rows["way_sequence"][slots] > 0, rows["way_value"][slots], 0).max(axis=1, initial=0)
-        counted: Integers = np.maximum(rows["written"][slots], on_way)
+        counted: Integers = rows["written"][slots]
+        for way in range(_REMEMBERED):  # several times faster than a maximum over such a short axis
+            on_way = rows["way_sequence"][slots, way] > 0
+            counted = np.where(on_way, np.maximum(counted, rows["way_value"][slots, way]), counted)
         return counted
 
     def _admit(self, slots: Integers, room: Integers) -> tuple[Integers, Booleans]:
