@@ -51,112 +51,83 @@ class Telemetry:
 
     def __init__(self, window_periods: int, slots: int = 64) -> None:
         self._length = window_periods
-        ring = (window_periods,)
-        self._row = np.dtype(
-            [
-                ("order", "i8"), ("at_us", "i8"), ("periods", "i8"), ("used_us", "i8"),
-                ("throttled_periods", "i8"), ("throttled_us", "i8"), ("heard_at_s", "f8"),
-                ("next", "i8"), ("known", "i8"),
-                ("ring_used_us", "i8", ring), ("ring_quota_us", "i8", ring),
-                ("ring_throttled", "?", ring), ("ring_throttled_us", "i8", ring),
-            ]
-        )  # fmt: skip
-        self._rows = np.zeros(0, self._row)
+        self._order = np.zeros(0, np.int64)  # of the last reading; -1: none
+        self._heard_at_s = np.zeros(0)
+        self._next, self._known = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        # at_us, periods, used_us, throttled_periods, throttled_us of the last complete period's end
+        self._totals = np.zeros((5, 0), np.int64)
+        # used_us, quota_us, throttled, throttled_us
+        self._rings = np.zeros((4, 0, window_periods), np.int64)
         self._make_room(slots)
 
     def forget(self, slots: Integers) -> None:
         """Another container may have these slots now."""
         self._make_room(int(slots.max(initial=-1)) + 1)
-        self._rows[slots] = np.zeros(1, self._row)
-        self._rows["order"][slots] = -1
+        self._order[slots] = -1
+        self._known[slots] = 0
 
     def record(self, readings: Readings, now_s: float) -> None:
         """Add the periods since the last reading. Older and repeated readings are ignored."""
         self._make_room(int(readings.slots.max(initial=-1)) + 1)
-        rows = self._rows
-        before = rows["order"][readings.slots]
-        np.maximum.at(rows["order"], readings.slots, readings.order)
-        newest = (readings.order > before) & (readings.order == rows["order"][readings.slots])
-        slots = readings.slots[newest]
-        rows["heard_at_s"][slots] = now_s
+        before = self._order[readings.slots]
+        np.maximum.at(self._order, readings.slots, readings.order)
+        newest = (readings.order > before) & (readings.order == self._order[readings.slots])
+        slots, quota_us = readings.slots[newest], readings.quota_us[newest]
+        self._heard_at_s[slots] = now_s
 
-        now = {
-            "at_us": readings.at_us[newest], "periods": readings.periods[newest],
-            "used_us": readings.used_us[newest], "throttled_periods": readings.throttled_periods[newest],
-            "throttled_us": readings.throttled_us[newest],
-        }  # fmt: skip
-        since = {name: total - rows[name][slots] for name, total in now.items()}
+        totals = np.stack(
+            [
+                readings.at_us, readings.periods, readings.used_us, readings.throttled_periods,
+                readings.throttled_us,
+            ]
+        )[:, newest]  # fmt: skip
+        since = totals - self._totals[:, slots]
+        lasted_us, periods = since[0], since[1]
         # Totals that fell are those of another container or of a rebooted node: begin anew.
-        fell = np.logical_or.reduce([difference < 0 for difference in since.values()])
+        fell = (since < 0).any(axis=0)
         first = (before[newest] < 0) | fell
-        counted = since["periods"] > 0
-        idle = ~counted & (since["at_us"] >= _IDLE_AFTER_US)
-        complete = counted | idle
+        counted = periods > 0
+        complete = counted | (lasted_us >= _IDLE_AFTER_US)
         # An incomplete period stays open: the next reading counts from the same totals.
-        for name, total in now.items():
-            rows[name][slots] = np.where(first | complete, total, rows[name][slots])
-        rows["known"][slots[fell]] = 0
-
-        use = ~first & complete
-        lasted = np.maximum(since["at_us"] // PERIOD_US, 1)
-        periods = np.where(counted, since["periods"], lasted)[use]
-        throttled_us = since["throttled_us"][use]
-        self._push(
-            slots[use],
-            periods,
-            since["used_us"][use],
-            readings.quota_us[newest][use],
-            np.minimum(since["throttled_periods"][use], periods),
-            throttled_us,
-        )
+        ended = first | complete
+        self._totals[:, slots[ended]] = totals[:, ended]
+        self._known[slots[first]] = 0
+        periods = np.where(counted, periods, np.maximum(lasted_us // PERIOD_US, 1))
+        use = complete & ~first
+        self._push(slots[use], periods[use], quota_us[use], since[2:, use])
 
     def window(self, slots: Integers, periods: int) -> Window:
         """The last `periods` periods, at most as many as are held."""
-        rows = self._rows
         ages = np.arange(min(periods, self._length))
-        places = (rows["next"][slots][:, None] - 1 - ages) % self._length
-        known = np.minimum(rows["known"][slots], len(ages))
-        is_known = ages < known[:, None]
-
-        def newest_first(name: str) -> Integers:
-            values: Integers = rows[name][slots[:, None], places] * is_known
-            return values
-
-        return Window(
-            newest_first("ring_used_us"),
-            newest_first("ring_quota_us"),
-            newest_first("ring_throttled").astype(np.bool_),
-            newest_first("ring_throttled_us"),
-            known,
-            rows["heard_at_s"][slots],
+        places = (self._next[slots][:, None] - 1 - ages) % self._length
+        known = np.minimum(self._known[slots], len(ages))
+        used, quota, throttled, throttled_us = self._rings[:, slots[:, None], places] * (
+            ages < known[:, None]
         )
+        return Window(used, quota, throttled > 0, throttled_us, known, self._heard_at_s[slots])
 
-    def _push(
-        self,
-        slots: Integers,
-        periods: Integers,
-        used_us: Integers,
-        quota_us: Integers,
-        throttled_periods: Integers,
-        throttled_us: Integers,
-    ) -> None:
+    def _push(self, slots: Integers, periods: Integers, quota_us: Integers, since: Integers) -> None:
         """Spread a reading over its periods. The throttled ones count as the newest: more may be needed."""
-        rows = self._rows
+        used_us, throttled_periods, throttled_us = since
+        throttled_periods = np.minimum(throttled_periods, periods)
         each_us = used_us // np.maximum(periods, 1)
         each_throttled_us = throttled_us // np.maximum(throttled_periods, 1)
         for age in range(int(min(periods.max(initial=0), self._length)) - 1, -1, -1):
+            throttled = throttled_periods > age
+            period = np.stack([each_us, quota_us, throttled, np.where(throttled, each_throttled_us, 0)])
             has = periods > age
-            at, throttled = slots[has], (throttled_periods > age)[has]
-            place = rows["next"][at]
-            rows["ring_used_us"][at, place] = each_us[has]
-            rows["ring_quota_us"][at, place] = quota_us[has]
-            rows["ring_throttled"][at, place] = throttled
-            rows["ring_throttled_us"][at, place] = np.where(throttled, each_throttled_us[has], 0)
-            rows["next"][at] = (place + 1) % self._length
-            rows["known"][at] = np.minimum(rows["known"][at] + 1, self._length)
+            at = slots[has]
+            place = self._next[at]
+            self._rings[:, at, place] = period[:, has]
+            self._next[at] = (place + 1) % self._length
+            self._known[at] = np.minimum(self._known[at] + 1, self._length)
 
     def _make_room(self, slots: int) -> None:
-        if slots > len(self._rows):
-            more = np.zeros(max(slots, 2 * len(self._rows)) - len(self._rows), self._row)
-            more["order"] = -1
-            self._rows = np.concatenate([self._rows, more])
+        more = max(slots, 2 * len(self._order)) - len(self._order)
+        if slots <= len(self._order):
+            return
+        self._order = np.pad(self._order, (0, more), constant_values=-1)
+        self._heard_at_s = np.pad(self._heard_at_s, (0, more))
+        self._next, self._known = np.pad(self._next, (0, more)), np.pad(self._known, (0, more))
+        self._totals = np.pad(self._totals, ((0, 0), (0, more)))
+        self._rings = np.pad(self._rings, ((0, 0), (0, more), (0, 0)))
