@@ -37,7 +37,7 @@ __all__ = ["CpuContainers", "CpuQuotas", "explain", "initial_quotas_us", "next_q
 
 _THROTTLED_FROM = 0.1  # mean throttles from which the authors' program raises
 _MOST_DOUBLINGS = 10
-# Chosen in experiments/escra/simulation.py: 1 throttles half as often again, 2 has a sixth more slack.
+# From experiments/escra/policy_sweep.py: 1 throttles half as often again, 2 has a sixth more slack.
 _MARGIN_DEVIATIONS = 1.5
 
 
