@@ -18,6 +18,7 @@ _EXTRA_BY_PACKAGE = {
     "experiments": "lab",
     "hpa_replacement": "kneescale",
     "kwok": "lab",
+    "limit_allocator": "escra",
 }
 
 

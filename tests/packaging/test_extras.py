@@ -17,6 +17,7 @@ PROJECT = PYPROJECT["project"]
 # The packages an extra is for. Whatever is in none of them must do with the core.
 PACKAGES_OF = {
     "combofunc": {"combofunc"},
+    "escra": {"limit_allocator"},
     "fcma": {"cluster_autoscaler_hook"},
     "kneescale": {"hpa_replacement"},
     "lab": {"kwok", "experiments"},

@@ -1,0 +1,1 @@
+"""Escra's comparison: one workload, several ways to set limits."""
