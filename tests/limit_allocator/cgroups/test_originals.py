@@ -22,6 +22,8 @@ from limit_allocator.cgroups.originals import Originals
 from tests.limit_allocator.cgroups.node import MIB, Node
 from tests.paths import ROOT
 
+pytestmark = [pytest.mark.lab, pytest.mark.real_node]  # alone: they time real processes
+
 Adopt = Callable[[ContainerCgroup], Container]
 FILES = (
     "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.cfs_burst_us",

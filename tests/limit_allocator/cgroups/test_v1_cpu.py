@@ -5,11 +5,15 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 
+import pytest
+
 from limit_allocator.cgroups.container import GONE, WRITTEN, Container, Cpu, Memory, Refused
 from limit_allocator.cgroups.drift import Drift
 from limit_allocator.cgroups.layout import ContainerCgroup, Finder, find
 from limit_allocator.cgroups.opening import open_container
 from tests.limit_allocator.cgroups.node import MIB, Node
+
+pytestmark = [pytest.mark.lab, pytest.mark.real_node]  # alone: they time real processes
 
 Adopt = Callable[[ContainerCgroup], Container]
 

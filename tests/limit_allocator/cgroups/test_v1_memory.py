@@ -16,6 +16,8 @@ from limit_allocator.cgroups.layout import ContainerCgroup
 from limit_allocator.cgroups.memory_events import MemoryEvent, MemoryEvents
 from tests.limit_allocator.cgroups.node import MIB, Node, grow
 
+pytestmark = [pytest.mark.lab, pytest.mark.real_node]  # alone: they time real processes
+
 Adopt = Callable[[ContainerCgroup], Container]
 
 

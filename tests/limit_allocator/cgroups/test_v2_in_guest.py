@@ -13,7 +13,7 @@ from kwok import guest
 from tests.limit_allocator.cgroups.node import MIB
 from tests.paths import ROOT
 
-pytestmark = [pytest.mark.lab, pytest.mark.long]
+pytestmark = [pytest.mark.lab, pytest.mark.real_node]  # alone: the guest is slow enough
 WRITTEN = "Written()"
 
 
