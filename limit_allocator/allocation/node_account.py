@@ -76,10 +76,12 @@ class NodeAccount:
         self._reserves.setdefault(application, _Account(application, joined=True, base=0))
 
     def close(self, name: str) -> None:
-        """The container is gone: the reserve has back what it gave. The last one takes the reserve along."""
-        application = self._containers.pop(name).application
-        if not any(account.application == application for account in self._containers.values()):
-            del self._reserves[application]
+        """The container is gone: the reserve has back what it gave.
+
+        The reserve stays until the agent's next start, also without containers: a later one of the same name
+        would carry out commands that were meant for this one, and that the ledger no longer counts.
+        """
+        del self._containers[name]
 
     def limit_after(self, command: Command) -> int | None:
         """The limit to write, or None: ignore the command. Call `wrote` after the write."""

@@ -221,3 +221,17 @@ class Faults(RuleBasedStateMachine):
 
 TestFaults = Faults.TestCase
 TestFaults.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
+
+
+def test_a_reserve_that_ends_and_begins_again_carries_out_no_earlier_command() -> None:
+    """hypothesis found it once in several hundred sequences."""
+    world = Faults()
+    world.begin((0, 13))
+    world.agents[0].restart()
+    world.agents[1].end_container("c3")
+    world.container_starts(1, "shop")
+    world.agents[1].end_container("c4")  # the only one of mail there
+    world.storm(seed=2002, busy=1)
+    world.container_starts(1, "mail")
+    world.settle(1)
+    world.the_sums_hold()

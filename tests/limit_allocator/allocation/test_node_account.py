@@ -82,6 +82,11 @@ def test_a_container_that_has_not_joined_does_not_grow(node: NodeAccount) -> Non
     assert node.spent("shop") == 0
 
 
-def test_the_last_container_takes_the_reserve_along(node: NodeAccount) -> None:
+def test_the_reserve_stays_when_the_last_container_ends(node: NodeAccount) -> None:
+    """Else the next container's reserve would carry out a command for this one, which nobody counts any more."""
     node.close("c")
-    assert list(node.reserve_reports()) == []
+    (left,) = node.reserve_reports()
+    assert (left.name, left.applied, left.written) == ("shop", 2, 50)
+    node.open("d", "shop", None)
+    node.set_reserve("shop", Command("reserve", 3, 1, 500))
+    assert node.unspent("shop") == 50, "an old command is still old"
