@@ -83,7 +83,7 @@ def test_a_container_that_has_not_joined_does_not_grow(node: NodeAccount) -> Non
 
 
 def test_the_reserve_stays_when_the_last_container_ends(node: NodeAccount) -> None:
-    """Else the next container's reserve would carry out a command for this one, which nobody counts any more."""
+    """Else the next one would carry out a command for this one, which nobody counts any more."""
     node.close("c")
     (left,) = node.reserve_reports()
     assert (left.name, left.applied, left.written) == ("shop", 2, 50)
