@@ -44,21 +44,6 @@ def test_a_process_grows_past_its_limit_and_lives(node: Node, adopt: Adopt, mode
     assert load.process.returncode == 0
 
 
-def test_the_kernel_writes_into_new_memory_past_the_limit(node: Node, adopt: Adopt) -> None:
-    """At the limit read(2) fails with EFAULT and there is no event, so the limit must be raised before.
-
-    What grows so, and faster than the headroom (4 MiB here) in one reaction of the agent, cannot be saved.
-    """
-    cgroup = node.add()
-    _limited(node, cgroup, 32)
-    container = adopt(cgroup)
-    load = node.start(cgroup, "read_slowly", 44)
-    growth = grow(load, container, 20 * MIB)
-    assert growth.report, "a system call failed"
-    assert 1 <= growth.raises <= 2
-    load.end()
-
-
 def test_a_process_is_not_paused_for_longer_than_the_argument_says(node: Node, adopt: Adopt) -> None:
     cgroup = node.add()
     _limited(node, cgroup, 16)
