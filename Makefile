@@ -15,7 +15,8 @@ STAMP := .venv/.installed
 PACKAGES := surgekit cluster_model scheduler_extender combofunc function_gateway limit_allocator node_speed_probe cluster_autoscaler_hook hpa_replacement kwok experiments tests
 
 # From the distribution, as program:package. Without HAProxy the tests of live traffic skip, without the second line
-# those of real nodes, without the third those of images, without the fourth those of cgroup v2. --no-remove: a machine's own Docker stays.
+# those of real nodes, without the third those of images, without the fourth those of cgroup v2. --no-remove: a
+# machine's own Docker stays.
 DEBIAN := haproxy:haproxy \
 	containerd:containerd runc:runc iptables:iptables /usr/lib/cni/bridge:containernetworking-plugins \
 	buildah:buildah mmdebstrap:mmdebstrap \

@@ -11,7 +11,7 @@ What cannot be saved, with a headroom H (`container.high_for`, here 4 MiB):
 - v2: time. A slowed process sleeps for up to 2 s at a time, and raising the limit does not wake it. Growth
   by 132 MiB took 7 s with MAP_POPULATE, 0.8 s with memset (one run each in the guest), without a kill.
 - v1: a system call that touches more new memory than H within one reaction of the agent gets EFAULT. read(2)
-  at 1.2 GiB/s: 18 of 20 processes; when the machine was busier and slower, 2 of 6. At 10 MiB/s it is a test.
+  at 1.2 GiB/s: 18 of 20 processes; when the machine was busier and slower, 2 of 6.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ __all__ = ["open_container"]
 def open_container(hierarchy: Hierarchy, cgroup: ContainerCgroup) -> Container | Gone:
     """Open a container, to be read. `Originals.adopt` opens one to be limited.
 
-    Raises OSError without the right to open its files, or without descriptors: it takes up to ten.
+    Raises OSError without the right to open its files, or without descriptors: it takes up to 13.
     """
     try:
         return (ContainerV2 if hierarchy.version == 2 else ContainerV1)(hierarchy, cgroup)

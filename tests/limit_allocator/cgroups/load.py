@@ -28,7 +28,7 @@ def main(mode: str, amount: int, file: str, directories: list[str]) -> None:
     sys.stdin.readline()
     began_s = time.monotonic()
     modes = {"spin": spin, "steps": steps, "memset": memset, "populate": populate, "threads": threads}
-    longest_s = modes[mode](amount) if mode in modes else read(amount, file, 0.1 * (mode == "read_slowly"))
+    longest_s = modes[mode](amount) if mode in modes else read(amount, file)
     ended_s = time.monotonic()
     _say(json.dumps({"longest_ms": longest_s * 1e3, "all_ms": (ended_s - began_s) * 1e3}))
     sys.stdin.readline()
@@ -63,7 +63,7 @@ def populate(mebibytes: int) -> float:
     return _write(memory, mebibytes, 0.0)
 
 
-def read(mebibytes: int, file: str, between_s: float) -> float:
+def read(mebibytes: int, file: str) -> float:
     """Let the kernel write into pages that are not there yet, from a file or, without one, of zeros."""
     memory = mmap.mmap(-1, MIB if file else mebibytes * MIB, flags=_ANONYMOUS)
     with open(file or "/dev/zero", "rb", buffering=0) as source:
@@ -72,7 +72,6 @@ def read(mebibytes: int, file: str, between_s: float) -> float:
         for at in range(mebibytes):
             begin = 0 if file else at * MIB
             source.readinto(memoryview(memory)[begin : begin + MIB])
-            time.sleep(between_s)
     return 0.0
 
 
