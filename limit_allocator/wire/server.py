@@ -34,7 +34,7 @@ SERVICE, METHOD = "surgekit.limits.Limits", "Attach"
 _LARGEST = 2 << 20  # bytes of a message; a report of 4,096 containers has 0.6 MiB
 _UNREAD = 64  # reports of one agent that wait to be read: 6 s of its ticks
 _UNSENT = 64  # orders that one agent has not taken
-_HELLO_S = 5.0
+_HELLO_S = 30.0
 _OPTIONS = (
     ("grpc.max_receive_message_length", _LARGEST),
     ("grpc.so_reuseport", 0),

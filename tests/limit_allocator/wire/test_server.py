@@ -17,7 +17,7 @@ from surgekit.tls.files import ensure
 
 AGENT = "surgekit-limit-agent"
 HELLO = Hello(node="node-1", boot_id="b", start=1, term=0)
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 
 def report(number: int) -> Report:
