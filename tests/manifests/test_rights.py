@@ -241,7 +241,7 @@ def test_an_agent_has_no_rights(installed: Lab) -> None:
     path = "/apis/apps/v1/namespaces/surgekit-agents/daemonsets/surgekit-limit-agent"
     pod = installed.kube.get(path)["spec"]["template"]["spec"]
     assert pod["automountServiceAccountToken"] is False
-    assert not (pod.get("hostNetwork") or pod.get("hostPID") or pod.get("hostIPC"))
+    assert {"hostNetwork", "hostPID", "hostIPC"} & set(pod) == set()
     for container in pod["containers"]:
         security = container["securityContext"]
         assert not security.get("privileged")
