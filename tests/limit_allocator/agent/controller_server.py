@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import queue
 import shutil
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -39,6 +41,7 @@ class ControllerServer:
         self.hellos: queue.SimpleQueue[Hello] = queue.SimpleQueue()
         self.reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self.refused = 0
+        self._stopping = False
         self._server = grpc.server(ThreadPoolExecutor(8), options=[("grpc.so_reuseport", 0)])
         handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.stream_stream_rpc_method_handler(self._attach)
         _, service, method = METHOD.split("/")
@@ -51,8 +54,8 @@ class ControllerServer:
         self._server.start()
 
     def stop(self) -> None:
-        self.orders.put(None)
-        self._server.stop(0.2).wait()
+        self._stopping = True
+        self._server.stop(0).wait()
 
     def next_report(self) -> Report:
         return self.reports.get(timeout=20)
@@ -61,15 +64,18 @@ class ControllerServer:
         if not self.leads:
             self.refused += 1
             context.abort(grpc.StatusCode.UNAVAILABLE, "not the leader")
-        pool = ThreadPoolExecutor(1)
-        pool.submit(self._hear, requests)
-        while (said := self.orders.get()) is not None:
-            yield said if isinstance(said, bytes) else encode(said)
+        threading.Thread(target=self._hear, args=[requests], daemon=True).start()
+        while context.is_active() and not self._stopping:
+            with suppress(queue.Empty):
+                if (said := self.orders.get(timeout=0.02)) is None:
+                    return
+                yield said if isinstance(said, bytes) else encode(said)
 
     def _hear(self, requests: Iterator[bytes]) -> None:
-        for content in requests:
-            message = decode_from_agent(content)
-            if isinstance(message, Hello):
-                self.hellos.put(message)
-            else:
-                self.reports.put(message)
+        with suppress(Exception):  # gRPC raises a bare one when the stream ends
+            for content in requests:
+                message = decode_from_agent(content)
+                if isinstance(message, Hello):
+                    self.hellos.put(message)
+                else:
+                    self.reports.put(message)
