@@ -42,6 +42,7 @@ class ControllerServer:
         self.reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self.refused = 0
         self._stopping = False
+        self._streams = 0
         self._server = grpc.server(ThreadPoolExecutor(8), options=[("grpc.so_reuseport", 0)])
         handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.stream_stream_rpc_method_handler(self._attach)
         _, service, method = METHOD.split("/")
@@ -65,11 +66,17 @@ class ControllerServer:
             self.refused += 1
             context.abort(grpc.StatusCode.UNAVAILABLE, "not the leader")
         threading.Thread(target=self._hear, args=[requests], daemon=True).start()
-        while context.is_active() and not self._stopping:
+        self._streams += 1
+        number = self._streams
+        while context.is_active() and not self._stopping and number == self._streams:
             with suppress(queue.Empty):
-                if (said := self.orders.get(timeout=0.02)) is None:
+                said = self.orders.get(timeout=0.02)
+                if number != self._streams:
+                    self.orders.put(said)  # for the stream that came meanwhile
+                elif said is None:
                     return
-                yield said if isinstance(said, bytes) else encode(said)
+                else:
+                    yield said if isinstance(said, bytes) else encode(said)
 
     def _hear(self, requests: Iterator[bytes]) -> None:
         with suppress(Exception):  # gRPC raises a bare one when the stream ends

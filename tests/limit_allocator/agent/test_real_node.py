@@ -69,8 +69,8 @@ class World:
         argv = [sys.executable, "-c", PROGRAM, json.dumps(self._settings)]
         self.processes.append(subprocess.Popen(argv, cwd=ROOT))
         self.start += 1
-        self.tell(pods=[pod(self.cgroup.pod_uid)])
         assert self.controller.hellos.get(timeout=PATIENCE_S).start == self.start
+        self.tell(pods=[pod(self.cgroup.pod_uid)])
         return self.until(lambda report: bool(report.found))
 
     def tell(self, **what: object) -> None:
