@@ -315,9 +315,8 @@ def test_what_the_namespace_counts_decides_how_high_admission_goes(shop: Lab) ->
         allowance = allow(app.spec, app.pods, source.quotas(SHOP), source.limit_ranges(SHOP))
         before = status_before(objects["counted"])
         status = status_of(before, app, allowance, View(), 1_800_000_000.0, 10.0)
-        stored = patch_status(controller, DISTRIBUTED_CONTAINERS, objects["counted"]["metadata"], status)[
-            "status"
-        ]
+        obj = patch_status(controller, DISTRIBUTED_CONTAINERS, objects["counted"]["metadata"], status)
+        stored: Json = obj["status"]
         kept = {key: value for key, value in status.items() if key != "ceilings"}
         assert {key: stored[key] for key in kept} == kept, "the API server prunes and changes nothing"
         return stored
