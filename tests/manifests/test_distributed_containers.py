@@ -206,6 +206,7 @@ def test_a_pod_gets_the_ceiling_and_its_authors_limits_are_kept(enforced: Lab) -
         "d": {"cpu": "1500m", "memory": "512Mi"},
     }
     read_back = read_pod(obj | {"metadata": obj["metadata"] | {"uid": "u"}})
+    assert (read_back.fault, read_back.guaranteed) == (None, False)
     assert [c.original and c.original.cpu_us for c in read_back.containers] == [50_000, 150_000]
 
 
@@ -231,6 +232,8 @@ LEFT_ALONE = [
 def test_what_cannot_be_given_back_is_left_alone(enforced: Lab, body: Json) -> None:
     obj = made(enforced, copy.deepcopy(body))
     assert not raised(obj)
+    seen = read_pod(obj | {"metadata": obj["metadata"] | {"uid": "u"}})
+    assert seen.fault or seen.guaranteed, "the code says the same of it as admission does"
     assert limits_of(obj)[0] == limits_of(body)[0]
 
 
