@@ -52,9 +52,12 @@ def _enforced(application: Application, view: View) -> Condition:
             "Enforced", False, "AgentsSilent",
             f"no word from the agents of {_names(sorted(view.silent_nodes))}; limits there stay as they were",
         )  # fmt: skip
-    if view.waiting:
+    if view.waiting or not view.containers:
         return Condition(
-            "Enforced", False, "Waiting", f"{view.waiting} containers still run at their ceilings"
+            "Enforced",
+            False,
+            "Waiting",
+            f"{view.waiting} containers of {count} pods still run at their ceilings",
         )
     return Condition(
         "Enforced", True, "Enforcing", f"the limits of {len(view.containers)} containers follow need"

@@ -33,7 +33,7 @@ import mmap, os, subprocess, sys, time
 held, spinning, seen = [], [], ""
 while True:
     try:
-        said = open("/tmp/load").read()
+        said = open("/load").read()
     except FileNotFoundError:
         said = ""
     if said != seen and said.endswith("!"):
@@ -52,7 +52,7 @@ while True:
 def lab(real_node_binaries: Binaries) -> Iterator[Lab]:
     with Lab.temporary("limits", own_network=True) as lab:
         lab.start_scheduler()
-        real_node.start(lab, 1, ())
+        real_node.start(lab, 1)
         parts.install_limit_allocator(lab)
         port = lab.free_port()
         parts.start_limit_allocator(lab, {"bind": f"0.0.0.0:{port}", "status_every_s": 1.0})
@@ -96,7 +96,7 @@ def real_python() -> str:
 
 def load(lab: Lab, namespace: str, name: str, cores: int, mebibytes: int) -> None:
     """Change what a pod does."""
-    write = f"printf '{cores} {mebibytes}!' > /tmp/load"
+    write = f"printf '{cores} {mebibytes}!' > /load"
     lab.kubectl("exec", "-n", namespace, name, "--", "/usr/bin/bash", "-c", write)
 
 
@@ -132,7 +132,7 @@ def test_limits_follow_need_and_are_given_back(lab: Lab, namespace: str) -> None
     pods = {name: wait_until_ready(lab, namespace, name) for name in ("a", "b")}
     for each in pods.values():
         (spec,) = each["spec"]["containers"]
-        assert spec["resources"]["limits"] == {"cpu": "1500m", "memory": str(600 * MIB)}, "the ceiling"
+        assert spec["resources"]["limits"] == {"cpu": "1500m", "memory": "600Mi"}, "the ceiling"
         assert spec["resources"]["requests"] == {"cpu": "10m", "memory": "16Mi"}
     a, b = (cgroup(lab, each) for each in pods.values())
 
