@@ -20,19 +20,18 @@ from typing import Protocol
 import structlog
 
 from limit_allocator.agent.container import Held, amended
-from limit_allocator.agent.discovery import Discovery
+from limit_allocator.agent.discovery import DIRECTORIES, Discovery
 from limit_allocator.agent.limits import LimitWriter
 from limit_allocator.agent.node_memory import NodeMemory
 from limit_allocator.agent.outbox import Outbox
 from limit_allocator.agent.starts import Starts
 from limit_allocator.allocation.node_account import Command, NodeAccount
+from limit_allocator.cgroups.changes import Changes
 from limit_allocator.cgroups.container import (
     Container,
-    Cpu,
     EventKind,
     Gone,
     Limits,
-    Memory,
     Refused,
     Result,
     high_for,
@@ -100,7 +99,8 @@ class NodeAgent:
         self.held: dict[int, Held] = {}
         self._originals, self._starts, self._inbox, self._room = originals, starts, inbox, node_memory
         self._version = originals.hierarchy.version
-        self._discovery = Discovery(originals.hierarchy, originals)
+        self._changes = Changes()
+        self._discovery = Discovery(originals.hierarchy, originals, self._changes)
         self._events = MemoryEvents(longest_pause_s)
         cpu, memory = (NodeAccount(starts.start, starts.term) for _ in range(2))
         self._outbox = Outbox(cpu, memory)
@@ -109,6 +109,7 @@ class NodeAgent:
         self._by_path: dict[str, Held] = {}
         self._keys = count(1)
         self._ticks = 0
+        self._changed: frozenset[object] | None = None
         self._streaming = False
         self._refused_back: list[Container] = []  # not ours any more, but not as they were
         self._refused_back_due_s = -math.inf
@@ -145,9 +146,11 @@ class NodeAgent:
         self._ticks += 1
         self._outbox.cpu_rows.clear()  # there are some if the last tick failed
         self._handle(self._events.collect(now_s))
+        self._changed = self._changes.take()
         for held in list(self.held.values()):
             self._guarded(held, self._read)
-        for pod, container, limits in self._discovery.look(self._pods, self._by_path.keys(), now_s):
+        appeared = self._changed is None or DIRECTORIES in self._changed
+        for pod, container, limits in self._discovery.look(self._pods, self._by_path.keys(), now_s, appeared):
             self._open(pod, container, limits)
         self._write_back_again(now_s)
         return self._report(now_s)
@@ -181,6 +184,7 @@ class NodeAgent:
             container.close()
         self._refused_back.clear()
         self._events.close()
+        self._changes.close()
         self._epoll.close()
 
     # Orders
@@ -241,6 +245,7 @@ class NodeAgent:
         if pod.enforce:
             for account in (self._outbox.cpu, self._outbox.memory):
                 account.open(held.name, pod.application, None)
+            held.watches = tuple(self._changes.watch_file(f, held.key) for f in container.limit_files())
         self._set_ceiling(held)
         self._guarded(held, self._read)
         if held.key in self.held:
@@ -280,6 +285,8 @@ class NodeAgent:
 
     def _close(self, held: Held) -> None:
         self._events.forget(held.cgroup)
+        for watch in held.watches:
+            self._changes.forget(watch)
         del self.held[held.key], self._by_path[held.cgroup.path]
         self._outbox.closed(held)
         if held.enforced:
@@ -320,21 +327,16 @@ class NodeAgent:
 
     def _read(self, held: Held) -> bool:
         container = held.container
-        cpu = container.cpu()
-        if not isinstance(cpu, Cpu):
+        use = container.cpu_use()
+        if isinstance(use, Gone):
             return False
-        if container.wanted_quota_us is not None or container.wanted_memory_bytes is not None:
-            memory = container.memory()
-            if not isinstance(memory, Memory):
-                return False
-            self.limits.correct(held, cpu, memory)
-        quota_us = container.wanted_quota_us or cpu.quota_us or held.quota_us
-        self._outbox.cpu_rows.append(
-            (held.key, cpu.nr_periods, cpu.used_us, cpu.nr_throttled, cpu.throttled_us, quota_us)
-        )
-        if held.near or (self._ticks + held.key) % _MEMORY_EVERY == 0:
-            return self._read_memory(held)
-        return True
+        used_us, periods, throttled, throttled_us = use
+        due = (self._ticks + held.key) % _MEMORY_EVERY == 0
+        if (due or self._changed is None or held.key in self._changed) and not self.limits.correct(held):
+            return False
+        quota_us = container.wanted_quota_us or held.quota_us
+        self._outbox.cpu_rows.append((held.key, periods, used_us, throttled, throttled_us, quota_us))
+        return self._read_memory(held) if due or held.near else True
 
     def _read_memory(self, held: Held) -> bool:
         container = held.container
