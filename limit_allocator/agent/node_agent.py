@@ -56,6 +56,7 @@ log = structlog.get_logger(__name__)
 # Reading memory without page cache costs three times as much as everything else of a container: each is
 # read in every fifth tick, and in every tick while it is near its limit.
 _MEMORY_EVERY = 5
+_LIMITS_EVERY = 20  # ticks between two looks for foreign writes that nobody told of
 _PAUSED_LOOK_S = 0.02  # while a container waits for memory (`MemoryEvents.collect` notices a small raise)
 _SETTLE_S = 0.03  # the time that moving one early warning may take (`MemoryEvents.settle`)
 _AGAIN_S = 1.0  # between two tries to write back what the kernel refused
@@ -331,12 +332,13 @@ class NodeAgent:
         if isinstance(use, Gone):
             return False
         used_us, periods, throttled, throttled_us = use
-        due = (self._ticks + held.key) % _MEMORY_EVERY == 0
-        if (due or self._changed is None or held.key in self._changed) and not self.limits.correct(held):
+        turn = self._ticks + held.key
+        look = self._changed is None or held.key in self._changed or turn % _LIMITS_EVERY == 0
+        if look and not self.limits.correct(held):
             return False
         quota_us = container.wanted_quota_us or held.quota_us
         self._outbox.cpu_rows.append((held.key, periods, used_us, throttled, throttled_us, quota_us))
-        return self._read_memory(held) if due or held.near else True
+        return self._read_memory(held) if held.near or turn % _MEMORY_EVERY == 0 else True
 
     def _read_memory(self, held: Held) -> bool:
         container = held.container
