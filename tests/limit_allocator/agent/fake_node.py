@@ -196,7 +196,7 @@ class FakeNode:
         self._meminfo.write_text("MemTotal: 9 kB\nMemAvailable:    2097152 kB\n")
         (directory / "cgroup" / "memory" / "kubepods").mkdir(parents=True)
         # As where there is no inotify: anything may have changed.
-        patch.setattr("limit_allocator.agent.node_agent.Changes.take", lambda _: None)
+        patch.setattr("limit_allocator.cgroups.changes.Changes.take", lambda _: None)
         for module in ("agent.discovery", "cgroups.originals"):
             patch.setattr(f"limit_allocator.{module}.open_container", self._open)
 

@@ -110,11 +110,16 @@ def test_a_failing_tick_is_not_the_end_but_ten_seconds_of_them_are(
 ) -> None:
     clock = [1000.0]
 
-    def sleep(seconds: float) -> None:
-        clock[0] += seconds
+    class Time:
+        @staticmethod
+        def monotonic() -> float:
+            return clock[0]
 
-    monkeypatch.setattr(controller.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(controller.time, "sleep", sleep)
+        @staticmethod
+        def sleep(seconds: float) -> None:
+            clock[0] += seconds
+
+    monkeypatch.setattr(controller, "time", Time)
     cgroups = tmp_path / "cgroup"
     cgroups.mkdir()
     settings = Settings(controller="127.0.0.1:9", journal=tmp_path / "journal", cgroup_mount=cgroups)

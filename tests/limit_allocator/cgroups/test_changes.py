@@ -28,11 +28,11 @@ def test_directories_and_files_that_changed_are_named_once(changes: Changes, tmp
         assert changes.take() == frozenset()
         (tmp_path / "limit").write_text("1")
         (tmp_path / "limit").write_text("2")
-        assert changes.take() == {7}
+        assert changes.take() == frozenset({7})
         (tmp_path / "pod" / "container").mkdir()
-        assert changes.take() == {"pod"}
+        assert changes.take() == frozenset({"pod"})
         (tmp_path / "pod" / "container").rmdir()
-        assert changes.take() == {"pod"}
+        assert changes.take() == frozenset({"pod"})
         assert changes.take() == frozenset()
 
 
@@ -45,7 +45,7 @@ def test_what_is_forgotten_or_removed_is_not_named(changes: Changes, tmp_path: P
     (tmp_path / "a" / "x").mkdir()
     changes.watch_directory(str(tmp_path / "b"), "b")
     (tmp_path / "b").rmdir()
-    assert changes.take() == {"b"}, "that it is gone"
+    assert changes.take() == frozenset({"b"}), "that it is gone"
     assert changes.watch_directory(str(tmp_path / "b"), "b") == -1
     assert changes.take() == frozenset()
 
