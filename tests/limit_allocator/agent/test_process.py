@@ -69,7 +69,8 @@ def test_metrics_tell_what_the_agent_did(tmp_path: Path, monkeypatch: pytest.Mon
     agent = node.agent()
     agent.obey(orders(pods=[pod(uids[0]), pod(uids[1], enforce=False)]))
     agent.step(0.0)
-    agent.obey(orders(cpu=cpu((1, 1, 20_000))))
+    key = next(key for key, held in agent.held.items() if held.enforced)
+    agent.obey(orders(cpu=cpu((key, 1, 20_000))))
     node.kernels[first.path].quota_us = 5
     agent.step(0.1)
     text = generate_latest(AgentMetrics(agent, lambda: True).registry).decode()
