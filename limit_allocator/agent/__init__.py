@@ -1,10 +1,13 @@
 """The node agent: finds the containers of opted-in pods, reports what they use, and writes their limits.
 
-node_agent   one tick, one wait, and what orders do
-container    one container that the agent looks after: its files, its limits in the pod's spec, its counts
-discovery    which containers of the node belong to opted-in pods
-outbox       what the next report has to say
-starts       the agent's starts and the controller's terms, kept over a restart
-node_memory  what the node can give before the kubelet evicts pods
-metrics, settings, controller   the process
+    node_agent   one tick, one wait, and what orders do
+    containers   the containers that the agent looks after: found, read, given back
+    container    one of them: its files, its limits in the pod's spec, its counts
+    discovery    which containers of the node belong to opted-in pods
+    limits       writes limits: by commands, by memory events, and after somebody else wrote them
+    outbox       what the next report has to say
+    starts       the agent's starts and the controller's terms, kept over a restart
+    node_memory  what the node can give before the kubelet evicts pods
+
+`metrics`, `settings` and `controller` make a process of it.
 """

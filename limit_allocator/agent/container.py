@@ -25,6 +25,7 @@ class Held:
     events: int = 0
     oom_kills: int | None = None  # None: not read yet
     stuck_at_bytes: int = 0  # the limit it hit since the last report
+    watches: tuple[int, ...] = ()  # of its limits' files
     hungry: bool = False  # it hit its limit, and nothing was left in the reserve
     near: bool = False  # its limit, when last read: so read it again at the next tick
 

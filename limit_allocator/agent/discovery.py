@@ -7,23 +7,27 @@ memory first, CPU last), so what has none is looked at again, ever more seldom.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import structlog
 
 from limit_allocator.allocation.model import PERIOD_US
+from limit_allocator.cgroups.changes import Changes
 from limit_allocator.cgroups.container import Container, Cpu, Limits
 from limit_allocator.cgroups.layout import ContainerCgroup, Finder, Hierarchy
 from limit_allocator.cgroups.opening import open_container
 from limit_allocator.cgroups.originals import Originals
 from limit_allocator.wire.messages import Pod
 
-__all__ = ["Discovery"]
+__all__ = ["DIRECTORIES", "Discovery"]
 
 log = structlog.get_logger(__name__)
 
+DIRECTORIES = "directories"  # the tag of what is watched here
 _AGAIN_S, _LONGEST_S = 0.05, 30.0
+_FIND_EVERY_S = 1.0  # although nothing seems to have changed
 
 
 @dataclass(slots=True)
@@ -33,25 +37,29 @@ class _Later:
 
 
 class Discovery:
-    def __init__(self, hierarchy: Hierarchy, originals: Originals) -> None:
+    def __init__(self, hierarchy: Hierarchy, originals: Originals, changes: Changes) -> None:
         self._hierarchy, self._originals = hierarchy, originals
-        self._finder = Finder(hierarchy)
+        self._finder, self._changes = Finder(hierarchy), changes
+        self._there: list[ContainerCgroup] = []
+        self._watches: dict[str, int] = {}  # by directory
+        self._pods: Mapping[str, Pod] = {}
+        self._find_s = -math.inf  # when to look at all directories again
         self._later: dict[str, _Later] = {}
 
     def look(
-        self, pods: Mapping[str, Pod], held: Collection[str], now_s: float
+        self, pods: Mapping[str, Pod], held: Collection[str], now_s: float, changed: bool
     ) -> Iterator[tuple[Pod, Container, Limits]]:
         """New containers of these pods: adopted if they are to be limited, else opened to be read.
 
-        `held` are paths of cgroups that are known.
+        `held` are paths of cgroups that are known. Unless a directory `changed`, or pods did, this costs next
+        to nothing.
         """
-        if not pods:
+        if changed or now_s >= self._find_s:
+            self._find(now_s)
+        elif pods is self._pods and not any(later.due_s <= now_s for later in self._later.values()):
             return
-        there = self._finder.find()
-        if len(self._later) > len(there):
-            paths = {cgroup.path for cgroup in there}
-            self._later = {path: later for path, later in self._later.items() if path in paths}
-        for cgroup in there:
+        self._pods = pods
+        for cgroup in self._there if pods else ():
             if cgroup.path in held or (pod := pods.get(cgroup.pod_uid)) is None:
                 continue
             later = self._later.get(cgroup.path)
@@ -68,6 +76,19 @@ class Discovery:
         """It has vanished; another one may be in its place."""
         self._later.pop(cgroup.path, None)
         self._finder.forget(cgroup)
+        self._find_s = -math.inf
+
+    def _find(self, now_s: float) -> None:
+        self._there = self._finder.find()
+        paths = {cgroup.path for cgroup in self._there}
+        self._later = {path: later for path, later in self._later.items() if path in paths}
+        directories = set(self._finder.directories())
+        for gone in self._watches.keys() - directories:
+            self._changes.forget(self._watches.pop(gone))
+        new = directories - self._watches.keys()
+        self._watches |= {path: self._changes.watch_directory(path, DIRECTORIES) for path in new}
+        # What was made between reading a directory and watching it is seen at the next look.
+        self._find_s = now_s if new else now_s + _FIND_EVERY_S
 
     def _take(self, cgroup: ContainerCgroup, enforce: bool) -> tuple[Container, Limits] | None:
         try:

@@ -18,7 +18,7 @@ from limit_allocator.agent.container import Held
 from limit_allocator.agent.outbox import Outbox
 from limit_allocator.allocation.model import PAGE_BYTES
 from limit_allocator.allocation.node_account import Command
-from limit_allocator.cgroups.container import GONE, WRITTEN, Cpu, Memory, Refused, Result
+from limit_allocator.cgroups.container import GONE, WRITTEN, Gone, Refused, Result
 from limit_allocator.cgroups.drift import Drift
 from limit_allocator.cgroups.memory_events import MemoryEvents
 
@@ -86,9 +86,14 @@ class LimitWriter:
             return self._write_memory(held, held.memory_bytes)
         return True
 
-    def correct(self, held: Held, cpu: Cpu, memory: Memory) -> None:
+    def correct(self, held: Held) -> bool:
         """Write again what somebody else changed."""
         container = held.container
+        if container.wanted_quota_us is None and container.wanted_memory_bytes is None:
+            return True
+        cpu, memory = container.cpu(), container.memory()
+        if isinstance(cpu, Gone) or isinstance(memory, Gone):
+            return False
         for foreign in self.drift.correct(container, cpu, memory):
             log.info(
                 "limit written by others",
@@ -101,6 +106,7 @@ class LimitWriter:
                 # The pod's own quota is lower now, and nothing above it can be written.
                 if foreign.what == "quota" and (foreign.found or 1 << 62) < (foreign.ours or 0):
                     container.wanted_quota_us = foreign.found
+        return True
 
     def _write_memory(self, held: Held, limit_bytes: int) -> bool:
         """Below its ceiling a container is armed first, at it no longer."""

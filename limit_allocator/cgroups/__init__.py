@@ -4,6 +4,7 @@
     container       one container's files: readings and limits; v1 and v2 implement it
     memory_events   containers that need memory now
     originals       the limits that were there before us, kept in a journal
+    changes         where to look for them, and for new containers
     drift           limits that somebody else changed
     guard           a process that takes over when the agent is killed
 

@@ -23,6 +23,7 @@ __all__ = [
     "WRITTEN",
     "Container",
     "Cpu",
+    "CpuUse",
     "EventKind",
     "Gone",
     "Limits",
@@ -85,6 +86,15 @@ class Cpu(NamedTuple):  # which is made in half the time of a frozen dataclass
     throttled_us: int
 
 
+class CpuUse(NamedTuple):
+    """The same counters, without the limit."""
+
+    used_us: int
+    nr_periods: int
+    nr_throttled: int
+    throttled_us: int
+
+
 class Memory(NamedTuple):
     """`usage_bytes` is what the limit counts, page cache included (see `Container.memory_without_cache`)."""
 
@@ -126,6 +136,14 @@ class Container(ABC):
 
     @abstractmethod
     def cpu(self) -> Cpu | Gone: ...
+
+    @abstractmethod
+    def cpu_use(self) -> CpuUse | Gone:
+        """What a tick needs of `cpu`, in half the time."""
+
+    @abstractmethod
+    def limit_files(self) -> Iterable[int]:
+        """Descriptors of the files that others may write (`changes.py` watches them)."""
 
     @abstractmethod
     def memory(self) -> Memory | Gone: ...

@@ -114,6 +114,10 @@ class Finder:
         """All containers that have a cgroup now. Names that mean nothing to us are skipped."""
         return list(self._below("", _DEPTH))
 
+    def directories(self) -> list[str]:
+        """All that was read, below which containers can appear."""
+        return [f"{self._tree}/{path}" for path in self._known]
+
     def forget(self, cgroup: ContainerCgroup) -> None:
         self._known.pop(cgroup.path.rpartition("/")[0], None)
 

@@ -17,6 +17,7 @@ from limit_allocator.cgroups.container import (
     WRITTEN,
     Container,
     Cpu,
+    CpuUse,
     EventKind,
     Gone,
     Limits,
@@ -53,16 +54,21 @@ class ContainerV2(Container):
 
     @or_gone
     def cpu(self) -> Cpu:
-        stat = counters(self._read(_STAT))
         quota, period = self._read(_CPU_MAX).split()
-        return Cpu(
-            quota_us=_number(quota),
-            period_us=int(period),
-            used_us=stat[b"usage_usec"],
-            nr_periods=stat[b"nr_periods"],
-            nr_throttled=stat[b"nr_throttled"],
-            throttled_us=stat[b"throttled_usec"],
+        return Cpu(_number(quota), int(period), *self._cpu_use())
+
+    @or_gone
+    def cpu_use(self) -> CpuUse:
+        return self._cpu_use()
+
+    def _cpu_use(self) -> CpuUse:
+        stat = counters(self._read(_STAT))
+        return CpuUse(
+            stat[b"usage_usec"], stat[b"nr_periods"], stat[b"nr_throttled"], stat[b"throttled_usec"]
         )
+
+    def limit_files(self) -> Iterable[int]:
+        return (self._files[_CPU_MAX], self._files[_MAX], self._files[_HIGH])
 
     @or_gone
     def memory(self) -> Memory:

@@ -78,11 +78,24 @@ def test_explain_without_a_cluster_says_so(words: tuple[str, ...], surgekit: Run
     ids=" ".join,
 )
 def test_serve_without_a_cluster_says_so(words: tuple[str, ...], surgekit: Run, tmp_path: Path) -> None:
-    """Imports the whole part, then finds nothing to talk to (the expander: nothing to serve)."""
-    settings = {"kneescale": "prometheus_url: http://127.0.0.1:9\n", "expander": "catalogue: not-there\n"}
+    """Imports the whole part, then finds nothing to talk to (the expander: nothing to serve).
+
+    The limit agent asks no API server, and waits for its controller: it is told one that cannot be.
+    """
+    settings = {
+        "kneescale": "prometheus_url: http://127.0.0.1:9\n",
+        "expander": "catalogue: not-there\n",
+        "limit-agent": "controller: nowhere\n",
+    }
     (tmp_path / "settings.yaml").write_text(settings.get(words[1], "{}\n"))
     said = surgekit.error(*words, "--settings", "settings.yaml")
-    assert said.startswith(("error: no cluster to talk to", "error: catalogue 'not-there' cannot be read"))
+    assert said.startswith(
+        (
+            "error: no cluster to talk to",
+            "error: catalogue 'not-there' cannot be read",
+            "error: controller: 'nowhere' is not host:port",
+        )
+    )
 
 
 def test_certificates_are_made(surgekit: Run, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from limit_allocator.cgroups.container import (
     WRITTEN,
     Container,
     Cpu,
+    CpuUse,
     EventKind,
     Gone,
     Limits,
@@ -94,6 +95,13 @@ class FakeContainer(Container):
             raise OSError(errno.EIO, "broken")
         k = self._kernel
         return Cpu(k.quota_us, k.period_us, k.used_us, 7, 3, 99) if k.there else GONE
+
+    def cpu_use(self) -> CpuUse | Gone:
+        cpu = self.cpu()
+        return cpu if isinstance(cpu, Gone) else CpuUse(*cpu[2:])
+
+    def limit_files(self) -> Iterable[int]:
+        return ()
 
     def memory(self) -> Memory | Gone:
         k = self._kernel
@@ -187,6 +195,8 @@ class FakeNode:
         self._meminfo = directory / "meminfo"
         self._meminfo.write_text("MemTotal: 9 kB\nMemAvailable:    2097152 kB\n")
         (directory / "cgroup" / "memory" / "kubepods").mkdir(parents=True)
+        # As where there is no inotify: anything may have changed.
+        patch.setattr("limit_allocator.cgroups.changes.Changes.take", lambda _: None)
         for module in ("agent.discovery", "cgroups.originals"):
             patch.setattr(f"limit_allocator.{module}.open_container", self._open)
 

@@ -54,6 +54,12 @@ class World:
     def add(self, kernel: Kernel | None = None) -> ContainerCgroup:
         return self.node.add(self.uid, kernel)
 
+    def paused(self) -> bool:
+        return self.kernel.paused
+
+    def armed(self) -> bool:
+        return self.kernel.oom_kill_disable
+
     @property
     def limits(self) -> tuple[int | None, int | None]:
         return self.kernel.quota_us, self.kernel.memory_bytes
@@ -190,10 +196,10 @@ def test_a_memory_event_is_answered_out_of_the_reserve_without_orders(world: Wor
     world.step()
     world.kernel.wants_bytes = 80 * MIB
     world.kernel.go_on()
-    assert world.kernel.paused
+    assert world.paused()
     report = world.wait()
     assert world.kernel.memory_bytes == 64 * MIB + GROWTH_BYTES
-    assert not world.kernel.paused
+    assert not world.paused()
     reading, account = rows(report, "memory")[1], rows(report, "memory_accounts")[1]
     assert (reading["stuck_at_bytes"], reading["events"]) == (64 * MIB, 1)
     assert (account["written"], account["grown"]) == (64 * MIB, GROWTH_BYTES)
@@ -209,7 +215,7 @@ def test_memory_grows_without_a_stream(world: World) -> None:
     world.kernel.wants_bytes = 80 * MIB
     world.kernel.go_on()
     assert world.wait() is None
-    assert not world.kernel.paused
+    assert not world.paused()
     assert world.agent.step(time.monotonic()) is None
     world.agent.begin_stream()
     assert rows(world.step(), "memory_accounts")[1]["grown"] == GROWTH_BYTES
@@ -224,19 +230,19 @@ def test_a_container_that_found_the_reserve_empty_gets_the_next_grant(world: Wor
     assert rows(world.step(), "memory")[1]["stuck_at_bytes"] == 64 * MIB, "until it is helped"
     world.node.inbox.put(orders(reserves=[reserve("shop", 2, 10 * MIB)]))
     assert rows(world.wait(), "memory_accounts")[1]["grown"] == 10 * MIB
-    assert not world.kernel.paused
+    assert not world.paused()
     world.step()
     assert rows(world.step(), "memory").get(1, {"stuck_at_bytes": 0})["stuck_at_bytes"] == 0
 
 
 def test_at_its_ceiling_the_kernel_decides(world: World) -> None:
     world.join(memory_bytes=250 * MIB, reserve_bytes=100 * MIB)
-    assert world.kernel.oom_kill_disable
+    assert world.armed()
     world.kernel.wants_bytes = 300 * MIB
     world.kernel.go_on()
     world.wait()
     assert world.kernel.memory_bytes == 256 * MIB
-    assert not world.kernel.oom_kill_disable
+    assert not world.armed()
     assert world.kernel.kills == 1
     world.step()
     for _ in range(5):
