@@ -143,6 +143,7 @@ class Decisions:
         shadow = of.shadow[slots]
         enforced = slots[~shadow]
         self._state.ledgers[resource].set_targets(enforced, values[~shadow])
+        self._state.ledger_changed[resource] = True
         changed = values != of.decided[resource, slots]
         at = slots[changed]
         of.before[resource, at] = of.decided[resource, at]

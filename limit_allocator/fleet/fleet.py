@@ -29,7 +29,7 @@ from limit_allocator.fleet.decisions import Decisions
 from limit_allocator.fleet.groups import Groups
 from limit_allocator.fleet.intake import Keys, Tables
 from limit_allocator.fleet.model import Application, LaterTerm
-from limit_allocator.fleet.orders import NodeCommands, commands_by_node
+from limit_allocator.fleet.orders import Dispatch, NodeCommands
 from limit_allocator.fleet.pending import Pending, Rows, take_over
 from limit_allocator.fleet.pods import pod_of, tell
 from limit_allocator.fleet.roster import Roster
@@ -57,6 +57,7 @@ class Fleet:
         self.roster = Roster(self.state, self.groups)
         self.decisions = Decisions(self.state)
         self.history = History()
+        self._dispatch = Dispatch(self.state)
         self.applications: dict[str, Application] = {}
         self.nodes: list[str] = []  # names by index
         self.agents: dict[str, Agent] = {}
@@ -165,7 +166,7 @@ class Fleet:
             return {}
         self.decisions.decide(now_s)
         self.history.record(self.state, now_s)
-        commands = commands_by_node(self.state, now_s)
+        commands = self._dispatch.commands_by_node(now_s)
         orders: dict[int, Orders] = {}
         for session, agent in self._sessions.items():
             own = commands.get(agent.index)
