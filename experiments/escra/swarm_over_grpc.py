@@ -1,9 +1,10 @@
 """The controller's fast loop in a process of its own on one core, and a swarm of agents over real gRPC.
 
-Streams have mutual TLS, as in a cluster. What the controller costs is CPU time of its process (gRPC's threads
-and TLS included), per report that arrived: a busy machine delays reports, but does not make them dearer.
+Streams have mutual TLS, as in a cluster. What the controller costs is CPU time of its process, gRPC's threads
+and TLS included. So that it does not depend on who else uses the machine, a tick lasts until the controller
+has taken all reports of the one before, and at least 100 ms.
 
-    python -m experiments.escra.swarm_over_grpc [--containers 5000 10000] [--seconds 20] [--json FILE]
+    python -m experiments.escra.swarm_over_grpc [--containers 5000 10000] [--ticks 100] [--json FILE]
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ __all__ = ["measure"]
 _AGENT = "surgekit-limit-agent"
 _TICK_S = 0.1
 _STATUS_EVERY_S = 0.5
-_WARM_UP_S = 10.0
+_WARM_UP = 40  # ticks
 
 
 class _Controller:
@@ -50,7 +51,7 @@ class _Controller:
         self._session = LeaderSession(self.server, LimitMetrics(), 1, _TICK_S)
         self._wanted = applications(containers, per_application)
         self._session.fleet.set_applications(self._wanted)
-        self._reports = self._commands = 0
+        self.reports = self._commands = 0
         self._tick_s: list[float] = []
         self._count(self._session)
 
@@ -69,18 +70,14 @@ class _Controller:
             self._wake.clear()
 
     def figures(self) -> dict[str, Any]:
-        """Since the last call."""
+        """Totals; decisions since the last call."""
         with self._lock:
-            ticks, self._tick_s = self._tick_s, []
-            reports, self._reports = self._reports, 0
-            commands, self._commands = self._commands, 0
+            tick_s, self._tick_s = self._tick_s, []
         return {
             "cpu_s": process_time(),
-            "at_s": monotonic(),
-            "reports": reports,
-            "commands": commands,
-            "ticks": len(ticks),
-            "tick_ms": (1000 * np.percentile(ticks or [0.0], [50, 99, 100])).tolist(),
+            "reports": self.reports,
+            "commands": self._commands,
+            "tick_s": tick_s,
             "received_bytes": self.server.received_bytes,
             "sent_bytes": self.server.sent_bytes,
         }
@@ -99,10 +96,10 @@ class _Controller:
             return orders
 
         def counted_report(session: int, message: Report, now_s: float) -> bool:
-            self._reports += 1
+            self.reports += 1
             return report(session, message, now_s)
 
-        fleet.tick, fleet.report = counted_tick, counted_report  # type: ignore[method-assign]
+        fleet.tick, fleet.report = counted_tick, counted_report  # type: ignore[method-assign,assignment]
 
 
 def _serve(containers: int, per_application: int, tls: Path) -> None:
@@ -111,35 +108,41 @@ def _serve(containers: int, per_application: int, tls: Path) -> None:
     threading.Thread(target=controller.run, daemon=True).start()
     sys.stdout.write(json.dumps({"port": controller.server.port}) + "\n")
     sys.stdout.flush()
-    for _ in sys.stdin:
-        sys.stdout.write(json.dumps(controller.figures()) + "\n")
+    for line in sys.stdin:
+        answer = controller.figures() if line == "figures\n" else {"reports": controller.reports}
+        sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 
 
-async def _live(agent: SwarmAgent, port: int, credentials: grpc.ChannelCredentials, offset_s: float) -> None:
-    await asyncio.sleep(offset_s)
-    async with grpc.aio.secure_channel(f"localhost:{port}", credentials) as channel:
-        attach: Any = channel.stream_stream(f"/{SERVICE}/{METHOD}")
-        call = attach()
-        await call.write(encode(agent.hello()))
-        hearing = asyncio.create_task(_hear(agent, call))
-        due_s = monotonic()
-        while not hearing.done():
-            report = agent.report()
-            if report is not None:
-                await call.write(encode(report))
-            due_s = max(due_s + _TICK_S, monotonic() - _TICK_S)
-            await asyncio.sleep(max(due_s - monotonic(), 0.0))
-        await hearing
+class _Stream:
+    def __init__(self, agent: SwarmAgent, port: int, credentials: grpc.ChannelCredentials) -> None:
+        self.agent = agent
+        self._channel = grpc.aio.secure_channel(f"localhost:{port}", credentials)
+        self._call: Any = self._channel.stream_stream(f"/{SERVICE}/{METHOD}")()
+
+    async def open(self) -> None:
+        await self._call.write(encode(self.agent.hello()))
+        self.agent.obey(decode_orders(await self._call.read()))
+        self._hearing = asyncio.create_task(self._hear())
+
+    async def report(self) -> None:
+        if self._hearing.done():
+            await self._hearing
+        report = self.agent.report()
+        if report is not None:
+            await self._call.write(encode(report))
+
+    async def close(self) -> None:
+        self._hearing.cancel()
+        await self._channel.close()
+
+    async def _hear(self) -> None:
+        while (content := await self._call.read()) is not grpc.aio.EOF:
+            self.agent.obey(decode_orders(content))
+        raise RuntimeError(f"{self.agent.node}: {await self._call.code()}: {await self._call.details()}")
 
 
-async def _hear(agent: SwarmAgent, call: Any) -> None:
-    while (content := await call.read()) is not grpc.aio.EOF:
-        agent.obey(decode_orders(content))
-    raise RuntimeError(f"{agent.node}: {await call.code()}: {await call.details()}")
-
-
-def measure(containers: int, seconds: float, per_application: int, changing: float) -> dict[str, Any]:
+def measure(containers: int, ticks: int, per_application: int, changing: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as directory:
         tls = Path(directory)
         ensure(tls, ["localhost"], [_AGENT], datetime.now(UTC))
@@ -147,67 +150,70 @@ def measure(containers: int, seconds: float, per_application: int, changing: flo
         command += ["--containers", str(containers), "--per-application", str(per_application)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
             try:
-                return asyncio.run(_measure(server, tls, containers, seconds, per_application, changing))
+                return asyncio.run(_measure(server, tls, containers, ticks, per_application, changing))
             finally:
                 server.kill()
 
 
 async def _measure(
-    server: subprocess.Popen[str], tls: Path, containers: int, seconds: float, per_application: int,
+    server: subprocess.Popen[str],
+    tls: Path,
+    containers: int,
+    ticks: int,
+    per_application: int,
     changing: float,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     port = json.loads(await asyncio.to_thread(_line, server))["port"]
     names = ("ca.crt", f"{_AGENT}.key", f"{_AGENT}.crt")
     credentials = grpc.ssl_channel_credentials(*((tls / name).read_bytes() for name in names))
-    agents = make_agents(containers, per_application, changing)
-    living = [
-        asyncio.create_task(_live(agent, port, credentials, _TICK_S * i / len(agents)))
-        for i, agent in enumerate(agents)
+    streams = [
+        _Stream(agent, port, credentials) for agent in make_agents(containers, per_application, changing)
     ]
-    try:
-        await asyncio.sleep(_WARM_UP_S)
-        before = await _figures(server)
-        await asyncio.sleep(seconds)
-        after = await _figures(server)
-        for each in living:
-            if each.done():
-                await each
-    finally:
-        for each in living:
-            each.cancel()
-        await asyncio.gather(*living, return_exceptions=True)
-    wall_s, cpu_s = after["at_s"] - before["at_s"], after["cpu_s"] - before["cpu_s"]
-    reports = after["reports"]
-    core = cpu_s / reports * len(agents) / _TICK_S
-    p50, p99, most = after["tick_ms"]
+    await asyncio.gather(*(stream.open() for stream in streams))
+    await _run(server, streams, 0, _WARM_UP)
+    before = await _ask(server, "figures")
+    await _run(server, streams, _WARM_UP, ticks)
+    after = await _ask(server, "figures")
+    await asyncio.gather(*(stream.close() for stream in streams))
+    seconds = ticks * _TICK_S  # as if every tick took what it should
+    grown = {name: after[name] - before[name] for name in after if name != "tick_s"}
+    core = grown["cpu_s"] / seconds
+    p50, p99 = np.percentile(after["tick_s"], [50, 99])
     return {
         "containers": containers,
-        "agents": len(agents),
-        "seconds": wall_s,
-        "reports_of_expected": reports / (wall_s / _TICK_S * len(agents)),
-        "core_share_measured": cpu_s / wall_s,
+        "agents": len(streams),
+        "ticks": ticks,
         "core_share": core,
         "containers_per_core": containers / core,
-        "changed_share": after["commands"] / containers / (reports / len(agents)),
-        "decision_cpu_ms": {"p50": p50, "p99": p99, "max": most},
-        "decisions_per_second": after["ticks"] / wall_s,
-        "bytes_per_container_second": {
-            "up": (after["received_bytes"] - before["received_bytes"]) / containers / wall_s,
-            "down": (after["sent_bytes"] - before["sent_bytes"]) / containers / wall_s,
+        "changed_share": grown["commands"] / containers / ticks,
+        "decision_cpu_ms": {
+            "p50": 1000 * float(p50), "p99": 1000 * float(p99), "max": 1000 * max(after["tick_s"]),
         },
-    }
+        "decisions_per_tick": len(after["tick_s"]) / ticks,
+        "bytes_per_container_second": {
+            "up": grown["received_bytes"] / containers / seconds,
+            "down": grown["sent_bytes"] / containers / seconds,
+        },
+    }  # fmt: skip
 
 
-async def _figures(server: subprocess.Popen[str]) -> dict[str, Any]:
-    figures: dict[str, Any] = json.loads(await asyncio.to_thread(_ask, server))
-    return figures
+async def _run(server: subprocess.Popen[str], streams: list[_Stream], done: int, ticks: int) -> None:
+    for tick in range(done, done + ticks):
+        due_s = monotonic() + _TICK_S
+        for i, stream in enumerate(streams):  # agents' ticks are spread
+            await stream.report()
+            await asyncio.sleep(max(due_s - _TICK_S * (1 - i / len(streams)) - monotonic(), 0.0))
+        while (await _ask(server, "reports"))["reports"] < (tick + 1) * len(streams):
+            await asyncio.sleep(_TICK_S / 10)
+        await asyncio.sleep(max(due_s - monotonic(), 0.0))
 
 
-def _ask(server: subprocess.Popen[str]) -> str:
+async def _ask(server: subprocess.Popen[str], what: str) -> dict[str, Any]:
     if server.stdin is not None:
-        server.stdin.write("figures\n")
+        server.stdin.write(f"{what}\n")
         server.stdin.flush()
-    return _line(server)
+    answer: dict[str, Any] = json.loads(await asyncio.to_thread(_line, server))
+    return answer
 
 
 def _line(server: subprocess.Popen[str]) -> str:
@@ -225,14 +231,14 @@ def main() -> None:
     parser.add_argument(
         "--changing", type=float, default=0.03, help="share that needs another limit each tick"
     )
-    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--ticks", type=int, default=100)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--serve", type=Path, metavar="CERTIFICATES", help="be the controller")
     given = parser.parse_args()
     if given.serve:
         _serve(given.containers[0], given.per_application, given.serve)
         return
-    measured = [measure(n, given.seconds, given.per_application, given.changing) for n in given.containers]
+    measured = [measure(n, given.ticks, given.per_application, given.changing) for n in given.containers]
     text = json.dumps(measured, indent=2)
     sys.stdout.write(text + "\n")
     if given.json:
