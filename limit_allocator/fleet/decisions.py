@@ -116,7 +116,10 @@ class Decisions:
             state.limits[MEMORY], state.room_bytes, parameters, reclaim=reclaim,
         )  # fmt: skip
         limit = np.where(kept, have, limits.limit_bytes)
-        self._aim(MEMORY, slots, limit, (limits.reason, limit), now_s)
+        # Its agent has raised it, out of the reserve.
+        grew = (limits.reason == Reason.UNCHANGED) & (limit > of.decided[MEMORY, slots]) & ~is_reserve
+        reason = np.where(grew, Reason.MEMORY_EVENT, limits.reason)
+        self._aim(MEMORY, slots, limit, (reason, limit), now_s)
 
     def _stuck(self, slots: Integers, have: Integers, parameters: Parameters, now_s: float) -> Integers:
         """The limits that containers hit and that are not raised yet."""

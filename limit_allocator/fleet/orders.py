@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,7 +18,7 @@ __all__ = ["Dispatch", "NodeCommands"]
 class NodeCommands:
     cpu: bytes = b""
     memory: bytes = b""
-    reserves: tuple[tuple[int, int, int], ...] = ()  # slot, sequence, value
+    reserves: list[tuple[int, int, int]] = field(default_factory=list)  # slot, sequence, value
 
 
 _LOOK_EVERY_S = 0.1  # for commands that were not answered in time
@@ -55,8 +55,8 @@ def _put_memory(memory: Commands, state: State, by_node: dict[int, NodeCommands]
     chosen = may_go & is_reserve
     columns = (memory.slots[chosen], memory.sequence[chosen], memory.value[chosen])
     for slot, sequence, value in zip(*(c.tolist() for c in columns), strict=True):
-        to = by_node.setdefault(int(state.slots.node[slot]), NodeCommands())
-        to.reserves = (*to.reserves, (slot, sequence, value))
+        node = int(state.slots.node[slot])
+        by_node.setdefault(node, NodeCommands()).reserves.append((slot, sequence, value))
 
 
 def _may_go(commands: Commands, state: State) -> Booleans:
