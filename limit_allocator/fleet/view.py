@@ -50,8 +50,22 @@ class LimitView:
 
     limit: int  # 0: it waits for its first one
     used: int
-    why: str  # of the last change
     changed_s_ago: float
+    resource: int
+    # The last change.
+    reason: int
+    before: int
+    after: int
+    wanted: int
+
+    @property
+    def why(self) -> str:
+        """The last change, as a sentence."""
+        if self.after == 0:
+            return "waits for its first limit"
+        if self.resource == CPU:
+            return cpu.explain(self.reason, self.before, self.after, self.wanted)
+        return memory.explain(self.reason, self.before, self.after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,13 +232,5 @@ def _limits(resource: int, slots: Integers, state: State, now_s: float) -> Itera
         of.decided[resource, slots],
         of.wanted[resource, slots],
     )
-    for limit, used, ago_s, reason, before, after, wanted in zip(*(c.tolist() for c in columns), strict=True):
-        yield LimitView(limit, used, _why(resource, reason, before, after, wanted), ago_s)
-
-
-def _why(resource: int, reason: int, before: int, after: int, wanted: int) -> str:
-    if after == 0:
-        return "waits for its first limit"
-    if resource == CPU:
-        return cpu.explain(reason, before, after, wanted)
-    return memory.explain(reason, before, after)
+    for limit, used, changed_s_ago, *change in zip(*(c.tolist() for c in columns), strict=True):
+        yield LimitView(limit, used, changed_s_ago, resource, *change)
