@@ -327,6 +327,24 @@ def test_a_memory_event_wants_a_tick_at_once_and_is_answered() -> None:
     assert "it hit its limit" in setting.shown(0).memory.why
 
 
+def test_a_reserve_is_not_moved_for_a_little() -> None:
+    setting = Setting(nodes=1)
+    more = {f"pod {i}": PodRow("n0" if i < 10 else "n1", f"shop-{i}") for i in range(1, 20)}
+    setting.change(pods=setting.pods | more, memory_limit_bytes=20_000 * MIB)
+    setting.agents.append(SimulatedAgent("n1"))
+    setting.sessions.append(setting.fleet.attach(setting.agents[1].hello()))
+    orders = []
+    for i in range(1, 20):
+        agent = setting.agents[i // 10]
+        agent.running[f"c{i}"] = Container(f"pod {i}", f"c{i}", used_bytes=MIB)
+        for _ in range(3):
+            orders += [r for o in setting.tick().values() for r in o.reserves]
+    setting.tick(3)
+    granted = [agent.memory.unspent(SHOP) for agent in setting.agents]
+    assert granted == pytest.approx([2_000 * MIB, 2_000 * MIB], rel=0.15)  # sigma, by containers
+    assert len(orders) <= 19
+
+
 def test_the_view_explains() -> None:
     setting = Setting()
     setting.tick(30)
