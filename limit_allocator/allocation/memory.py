@@ -141,8 +141,8 @@ def _bounded_by_nodes(
 
 def _reserves(accounts: MemoryAccounts, limits_bytes: Integers, parameters: Parameters) -> Integers:
     """Each reserve's share of sigma, by the share of the application's containers on its node."""
-    pairs = np.column_stack([accounts.application, accounts.node])
-    _, pair = np.unique(pairs, axis=0, return_inverse=True)
+    pairs = accounts.application * (accounts.node.max(initial=0) + 1) + accounts.node
+    _, pair = np.unique(pairs, return_inverse=True)
     is_container = (~accounts.is_reserve).astype(np.int64)
     here = group_sums(is_container, pair, len(pairs))[pair]
     everywhere = group_sums(is_container, accounts.application, len(limits_bytes))[accounts.application]

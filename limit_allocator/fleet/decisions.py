@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 
 from limit_allocator.allocation.cpu import CpuContainers, next_quotas
+from limit_allocator.allocation.fair_share import group_sums
 from limit_allocator.allocation.memory import MemoryAccounts, next_limits
 from limit_allocator.allocation.model import Booleans, Integers, Parameters, Reason, Variant
 from limit_allocator.fleet.slots import Kind
@@ -115,8 +116,27 @@ class Decisions:
             ),
             state.limits[MEMORY], state.room_bytes, parameters, reclaim=reclaim,
         )  # fmt: skip
-        limit = np.where(kept, have, limits.limit_bytes)
-        self._aim(MEMORY, slots, limit, (limits.reason, limit), now_s)
+        still = kept | self._worth_no_command(slots, have, limits.limit_bytes, is_reserve)
+        limit = np.where(still, have, limits.limit_bytes)
+        # Its agent has raised it, out of the reserve.
+        grew = (limits.reason == Reason.UNCHANGED) & (limit > of.decided[MEMORY, slots]) & ~is_reserve
+        reason = np.where(grew, Reason.MEMORY_EVENT, limits.reason)
+        self._aim(MEMORY, slots, limit, (reason, limit), now_s)
+
+    def _worth_no_command(
+        self, slots: Integers, have: Integers, limit: Integers, is_reserve: Booleans
+    ) -> Booleans:
+        """Reserves that would change by less than an eighth, where the limit allows to keep them.
+
+        Each container that comes or goes moves all of its application.
+        """
+        close: Booleans = is_reserve & (limit > 0) & (np.abs(limit - have) * 8 < have)
+        if not close.any():
+            return close
+        group, limits = self._state.slots.group[slots], self._state.limits[MEMORY]
+        fits = group_sums(np.where(close, have, limit), group, len(limits)) <= limits
+        close &= fits[group]
+        return close
 
     def _stuck(self, slots: Integers, have: Integers, parameters: Parameters, now_s: float) -> Integers:
         """The limits that containers hit and that are not raised yet."""
@@ -143,6 +163,7 @@ class Decisions:
         shadow = of.shadow[slots]
         enforced = slots[~shadow]
         self._state.ledgers[resource].set_targets(enforced, values[~shadow])
+        self._state.ledger_changed[resource] = True
         changed = values != of.decided[resource, slots]
         at = slots[changed]
         of.before[resource, at] = of.decided[resource, at]

@@ -100,3 +100,4 @@ class Groups:
             for slot in of.of_group(group.index, kind).tolist():
                 of.confirmed[slot] = nodes[of.node[slot]] in group.confirmed
         self._state.memory_changed = True
+        self._state.ledger_changed = [True, True]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,23 +11,43 @@ from limit_allocator.allocation.model import Booleans, Integers
 from limit_allocator.fleet.slots import Kind
 from limit_allocator.fleet.state import CPU, MEMORY, State
 
-__all__ = ["NodeCommands", "commands_by_node"]
+__all__ = ["Dispatch", "NodeCommands"]
 
 
 @dataclass(slots=True)
 class NodeCommands:
     cpu: bytes = b""
     memory: bytes = b""
-    reserves: tuple[tuple[int, int, int], ...] = ()  # slot, sequence, value
+    reserves: list[tuple[int, int, int]] = field(default_factory=list)  # slot, sequence, value
 
 
-def commands_by_node(state: State, now_s: float) -> dict[int, NodeCommands]:
-    """What may be sent. The rest stays unanswered, so that the ledger tries again."""
-    by_node: dict[int, NodeCommands] = {}
-    cpu = state.ledgers[CPU].commands(now_s)
+_LOOK_EVERY_S = 0.1  # for commands that were not answered in time
+
+
+class Dispatch:
+    """Asks the ledgers for commands, when there may be some."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._looked_at_s = [float("-inf")] * 2
+
+    def commands_by_node(self, now_s: float) -> dict[int, NodeCommands]:
+        by_node: dict[int, NodeCommands] = {}
+        state = self._state
+        for resource, put in ((CPU, _put_cpu), (MEMORY, _put_memory)):
+            if state.ledger_changed[resource] or now_s - self._looked_at_s[resource] >= _LOOK_EVERY_S:
+                state.ledger_changed[resource] = False
+                self._looked_at_s[resource] = now_s
+                put(state.ledgers[resource].commands(now_s), state, by_node)
+        return by_node
+
+
+def _put_cpu(cpu: Commands, state: State, by_node: dict[int, NodeCommands]) -> None:
     for node, content in _tables(cpu, _may_go(cpu, state), False, state):
         by_node.setdefault(node, NodeCommands()).cpu = content
-    memory = state.ledgers[MEMORY].commands(now_s)
+
+
+def _put_memory(memory: Commands, state: State, by_node: dict[int, NodeCommands]) -> None:
     may_go = _may_go(memory, state)
     is_reserve = state.slots.kind[memory.slots] == Kind.RESERVE
     for node, content in _tables(memory, may_go & ~is_reserve, True, state):
@@ -35,13 +55,15 @@ def commands_by_node(state: State, now_s: float) -> dict[int, NodeCommands]:
     chosen = may_go & is_reserve
     columns = (memory.slots[chosen], memory.sequence[chosen], memory.value[chosen])
     for slot, sequence, value in zip(*(c.tolist() for c in columns), strict=True):
-        to = by_node.setdefault(int(state.slots.node[slot]), NodeCommands())
-        to.reserves = (*to.reserves, (slot, sequence, value))
-    return by_node
+        node = int(state.slots.node[slot])
+        by_node.setdefault(node, NodeCommands()).reserves.append((slot, sequence, value))
 
 
 def _may_go(commands: Commands, state: State) -> Booleans:
-    """The node is named by the application's status, and its agent of this start has a stream."""
+    """The node is named by the application's status, and its agent of this start has a stream.
+
+    What may not go stays unanswered: the ledger tries again.
+    """
     node = state.slots.node[commands.slots]
     reachable = (state.session[node] >= 0) & (commands.start == state.start[node])
     may_go: Booleans = state.slots.confirmed[commands.slots] & reachable

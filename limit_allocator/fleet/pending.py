@@ -97,6 +97,7 @@ def _accounts(reports: Sequence[Pending], resource: int, term: int, state: State
     order = np.array([r.order for r in reports])[of]
     start = np.array([r.start for r in reports])[of]
     ledger = state.ledgers[resource]
+    state.ledger_changed[resource] = True
     ledger.report(
         Reports(slots, order, start, np.full(len(slots), term), applied, joined != 0, written, grown, folded)
     )

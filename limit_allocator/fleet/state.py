@@ -14,13 +14,13 @@ __all__ = ["CPU", "MEMORY", "NO_CEILING", "State"]
 
 CPU, MEMORY = 0, 1
 NO_CEILING = 1 << 45  # above any limit; sums of it stay exact
-_LONGEST_WINDOW = 64  # the bound of `Parameters.window_periods`
 
 
 class State:
     def __init__(self, term: int) -> None:
         self.slots = Slots()
-        self.telemetry = Telemetry(_LONGEST_WINDOW, 256)
+        self._periods = Parameters().window_periods  # the longest window in use
+        self.telemetry = Telemetry(self._periods)
         self.ledgers = (Ledger(term), Ledger(term))
         # By group: what an application may have, how it is decided, and what happened to it.
         self.limits = np.zeros((2, 0), np.int64)
@@ -36,6 +36,7 @@ class State:
         self.room_bytes = np.zeros(0, np.int64)
         self.members_changed = True
         self.memory_changed = True  # something that a memory decision depends on
+        self.ledger_changed = [True, True]  # since its last commands
 
     def add_group(self) -> int:
         self.limits = np.pad(self.limits, ((0, 0), (0, 1)))
@@ -49,11 +50,15 @@ class State:
     def set_group(self, group: int, limits: tuple[int, int], parameters: Parameters) -> None:
         self.parameters[group] = parameters
         self.sharing[group] = self._number(parameters)
+        if parameters.window_periods > self._periods:  # all windows begin anew: nobody is cut meanwhile
+            self._periods = parameters.window_periods
+            self.telemetry = Telemetry(self._periods)
+            self.telemetry.forget(np.arange(len(self.slots.kind)))
         for resource in (CPU, MEMORY):
             self.limits[resource, group] = limits[resource]
             self.ledgers[resource].set_limit(group, limits[resource])
         self.set_floors(group, self.slots.of_group(group, Kind.CONTAINER))
-        self.members_changed = self.memory_changed = True
+        self._changed()
 
     def add_node(self) -> int:
         self.session = np.append(self.session, -1)
@@ -88,7 +93,7 @@ class State:
         for ledger in self.ledgers:
             ledger.remove(np.array([slot]))
         self.slots.give_back(slot)
-        self.members_changed = self.memory_changed = True
+        self._changed()
 
     def set_floors(self, group: int, slots: Integers) -> None:
         """A container whose ceiling is below its floor joins with its ceiling."""
@@ -128,8 +133,12 @@ class State:
         return self.distinct.index(parameters)
 
     def _take(self, kind: Kind, group: int, node: int) -> int:
-        self.members_changed = self.memory_changed = True
+        self._changed()
         return self.slots.take(kind, group, node)
+
+    def _changed(self) -> None:
+        self.members_changed = self.memory_changed = True
+        self.ledger_changed = [True, True]
 
     def _only_in(self, resource: int, slot: int) -> None:
         other = self.ledgers[1 - resource]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,8 +50,22 @@ class LimitView:
 
     limit: int  # 0: it waits for its first one
     used: int
-    why: str  # of the last change
     changed_s_ago: float
+    resource: int
+    # The last change.
+    reason: int
+    before: int
+    after: int
+    wanted: int
+
+    @property
+    def why(self) -> str:
+        """The last change, as a sentence."""
+        if self.after == 0:
+            return "waits for its first limit"
+        if self.resource == CPU:
+            return cpu.explain(self.reason, self.before, self.after, self.wanted)
+        return memory.explain(self.reason, self.before, self.after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,45 +191,46 @@ def _containers(
     pods: Mapping[str, PodRow] = group.application.pods if group.application else {}
     window = state.telemetry.window(slots, state.parameters[group.index].window_periods)
     throttled: NDArray[np.float64] = window.throttled.sum(axis=1) / np.maximum(window.known, 1)
-    joining = state.joining(slots)
-    limits = [state.have(resource, slots) for resource in (CPU, MEMORY)]
-    used = [state.used(resource, slots) for resource in (CPU, MEMORY)]
+    columns = (
+        slots,
+        of.node[slots],
+        throttled,
+        now_s - of.found_at_s[slots],
+        now_s - state.heard_at_s[of.node[slots]],
+        ~state.joining(slots),
+    )
+    limits = zip(_limits(CPU, slots, state, now_s), _limits(MEMORY, slots, state, now_s), strict=True)
+    rows = zip(limits, *(column.tolist() for column in columns), strict=True)
     views = []
-    for i, slot in enumerate(slots.tolist()):
+    for (of_cpu, of_memory), slot, node, throttled_share, age_s, heard_s_ago, joined in rows:
         uid, container_id = names[slot]
         row = pods.get(uid)
-        resources = [
-            LimitView(
-                int(limits[r][i]),
-                int(used[r][i]),
-                _why(r, slot, state),
-                float(now_s - of.changed_at_s[r, slot]),
-            )
-            for r in (CPU, MEMORY)
-        ]
         views.append(
             ContainerView(
                 pod=row.name if row else uid,
                 container=row.containers.get(container_id, container_id) if row else container_id,
-                node=agents[of.node[slot]].node,
-                cpu=resources[CPU],
-                throttled_share=float(throttled[i]),
-                memory=resources[MEMORY],
-                age_s=float(now_s - of.found_at_s[slot]),
-                heard_s_ago=float(now_s - state.heard_at_s[of.node[slot]]),
-                joined=not joining[i],
+                node=agents[node].node,
+                cpu=of_cpu,
+                throttled_share=throttled_share,
+                memory=of_memory,
+                age_s=age_s,
+                heard_s_ago=heard_s_ago,
+                joined=joined,
             )
         )
     return tuple(sorted(views, key=lambda c: (c.pod, c.container)))
 
 
-def _why(resource: int, slot: int, state: State) -> str:
+def _limits(resource: int, slots: Integers, state: State, now_s: float) -> Iterator[LimitView]:
     of = state.slots
-    reason, before, after, wanted = (
-        int(column[resource, slot]) for column in (of.reason, of.before, of.decided, of.wanted)
+    columns = (
+        state.have(resource, slots),
+        state.used(resource, slots),
+        now_s - of.changed_at_s[resource, slots],
+        of.reason[resource, slots],
+        of.before[resource, slots],
+        of.decided[resource, slots],
+        of.wanted[resource, slots],
     )
-    if after == 0:
-        return "waits for its first limit"
-    if resource == CPU:
-        return cpu.explain(reason, before, after, wanted)
-    return memory.explain(reason, before, after)
+    for limit, used, changed_s_ago, *change in zip(*(c.tolist() for c in columns), strict=True):
+        yield LimitView(limit, used, changed_s_ago, resource, *change)
