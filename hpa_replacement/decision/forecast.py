@@ -19,7 +19,7 @@ import numpy as np
 
 __all__ = ["LOAD_MEMORY", "Forecast", "forecast"]
 
-# Intervals over which loads are remembered. Half of it was worse on tuning seeds; an object's status is small.
+# Intervals over which loads are remembered: half of it was worse on tuning seeds, and a status is small.
 LOAD_MEMORY = 120
 # How often a period must have been seen to be looked for.
 _TIMES_SEEN = 4

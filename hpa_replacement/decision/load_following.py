@@ -31,8 +31,8 @@ __all__ = ["follow_load", "remember_load"]
 _SCALE_DOWN_DELAY = 10
 # Relative changes up to this are not made: the HPA's tolerance.
 _TOLERANCE = 0.1
-# The same with a budget. Off its share by a little, an interval loses little (what one lacks another has), while
-# each new pod holds up requests until it has started. Chosen on seeds 11 to 22 of `bench kneescale`.
+# The same with a budget. Off its share by a little, an interval loses little (what one lacks another has),
+# while each new pod holds up requests until it has started. Chosen on seeds 11 to 22 of `bench kneescale`.
 _BUDGET_TOLERANCE = 0.3
 
 
