@@ -268,7 +268,8 @@ def _kneescale(figures: Figures) -> Section:
         better = [arm for arm, of in arms.items() if of["better_in_both"]]
         verdict = f"Better than ours in both: {', '.join(better)}." if better else "None is better in both."
         notes.append(f"Replicas and latency of the others, as multiples of ours, {load}: {each}. {verdict}")
-    return Section("KneeScale: replicas under a budget", columns, rows, notes, _kneescale_summary(figures))
+    title = "KneeScale: replicas under a budget" + ("" if "dynamic" in loads else f" ({'; '.join(loads)})")
+    return Section(title, columns, rows, notes, _kneescale_summary(figures))
 
 
 def _kneescale_summary(figures: Figures) -> Summary | None:
