@@ -137,6 +137,10 @@ def _adopt_knee(
     reasons = (*reasons, f"knee at {found.knee}: {found.reason}")
     if not context.follows_load:
         return context.scale(found.knee, *reasons, state=state)
+    load = load_of(here, points)
+    if load != load_of(here, search.evidence):  # the loads before were of the other quantity
+        state = replace(state, loads=(load,))
+        context = replace(context, state=state)
     replicas, budget_reason = context.limit_to_share(found.knee)
     return context.scale(replicas, *reasons, *budget_reason, state=state)
 

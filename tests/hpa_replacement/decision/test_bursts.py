@@ -127,6 +127,19 @@ def test_what_is_taken_for_the_load(points: list[tuple[int, float, float]], is_c
     assert load_of(among[-1], among) == (among[-1].concurrency if is_concurrency else points[-1][1])
 
 
+def test_loads_of_before_a_search_found_out_what_the_load_is_are_forgotten() -> None:
+    """8 requests a second whatever the replicas; with one replica they wait, and concurrency is 150."""
+    policy, state, replicas = Policy(CAPACITY, budget=spread_over(200)), State(), 1
+    for i in range(1, 12):
+        now_s, throughput = i * 30.0, min(8.0, replicas * 0.9)
+        latency_s = 1.0 + (20.0 if throughput < 8 else 4.0 / replicas)
+        seen = Sample(replicas, replicas, 0.0, now_s - 30, now_s, throughput, 0.0, latency_s, None, CAPACITY)
+        decision = decide(policy, state, seen, now_s)
+        state, replicas = decision.action.state, decision.action.replicas or replicas
+    assert state.search is None
+    assert set(state.loads) == {8.0}
+
+
 def test_what_is_remembered_survives_a_restart() -> None:
     now_s = 30.0
     decision = decide(Policy(CAPACITY), State(), sample(10, 1, now_s), now_s)
