@@ -277,12 +277,13 @@ def _kneescale_summary(figures: Figures) -> Summary | None:
     if not {"constant", "hpa40"} <= over.keys() & front.keys():
         return None
     spends = front["hpa40"]["replicas"]["geomean"]
-    constant = in_words(over["constant"])
+    constant, ahead = in_words(over["constant"]), over["constant"]["low"] > 1
     return Summary(
         "KneeScale",
         f"throughput / latency is {in_words(over['hpa40'])} times that of the stock HPA at 40 %, which uses "
-        f"{spends:.2f} of its replicas",
-        "" if over["constant"]["low"] > 1 else f"against a constant number for the same budget: {constant}",
+        f"{spends:.2f} of its replicas"
+        + (f", and {constant} times that of a constant number for the same budget" if ahead else ""),
+        "" if ahead else f"against a constant number for the same budget: {constant}",
     )
 
 
