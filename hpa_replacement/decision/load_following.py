@@ -66,7 +66,7 @@ def follow_load(context: DecisionContext) -> Decision[Scaling]:
         desired = max(desired, sample.replicas)  # errors never take replicas away
     desired = context.clamp(desired)
     state = replace(state, troubled=0)
-    tolerance = _BUDGET_TOLERANCE if budgeted else _TOLERANCE
+    tolerance = _BUDGET_TOLERANCE if budgeted and not context.trouble else _TOLERANCE
     if abs(desired - sample.replicas) <= tolerance * sample.replicas:
         return context.hold(why, *budget_reason, f"{sample.replicas} is near enough", state=state)
     return context.scale(desired, why, *budget_reason, state=state)

@@ -302,6 +302,16 @@ def test_ours_spreads_a_budget_over_its_window() -> None:
     assert "budget" in why(decision)
 
 
+@pytest.mark.parametrize(("errors_per_s", "replicas"), [(0.0, None), (0.5, 12)])
+def test_a_budget_leaves_small_differences_alone_unless_there_are_errors(
+    errors_per_s: float, replicas: int | None
+) -> None:
+    """New pods hold up requests until they have started: 10 instead of 12 costs less."""
+    state = State(known=KNOWN, evidence=EVIDENCE, spending=Spending(700, 60 - 10), decided_at_s=970.0)
+    sample = replace(CALM, latency_s=20 / 6.9, replicas=10, errors_per_s=errors_per_s)
+    assert decide(TIGHT, state, sample, 1000.0).action.replicas == replicas
+
+
 @pytest.mark.parametrize(("at_end", "replicas"), [(AtEnd.STOP, 0), (AtEnd.HOLD, 1)])
 @pytest.mark.parametrize("variant", Variant)
 def test_a_budget_that_is_spent_ends_as_set(variant: Variant, at_end: AtEnd, replicas: int) -> None:
