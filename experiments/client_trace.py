@@ -21,7 +21,9 @@ from pathlib import Path
 
 from kwok.errors import TrafficError
 
-__all__ = ["ClientTrace", "Invocations", "chosen", "client_traces", "eligible", "read", "write"]
+__all__ = [
+    "ClientTrace", "Invocations", "burst_trace", "chosen", "client_traces", "eligible", "read", "write",
+]  # fmt: skip
 
 EXTRACT = Path(__file__).parent / "data" / "azure2019_clients.csv"
 MINUTES_A_POINT = 4  # 480 minutes make 120 points
@@ -69,6 +71,15 @@ def client_traces(names: Sequence[str], data: Path | None, seed: int) -> dict[st
         raise TrafficError(f"{data or EXTRACT}: {len(series)} functions are eligible, {len(names)} wanted")
     drawn = random.Random(f"traces/{seed}").sample(series, len(names))
     return {name: _scaled(one) for name, one in zip(names, drawn, strict=True)}
+
+
+def burst_trace(seed: str, duration_s: float) -> ClientTrace:
+    """No function of the trace: 1 to 5 clients for 3 to 12 minutes, then 20 to 30 for 1 to 5, and so on."""
+    draw, clients = random.Random(seed), list[int]()
+    while len(clients) < duration_s / STEP_S:
+        clients += [draw.randint(1, 5)] * draw.randint(3, 12)
+        clients += [draw.randint(20, MOST_CLIENTS)] * draw.randint(1, 5)
+    return ClientTrace("bursts", STEP_S, tuple(clients))
 
 
 def _by_function(series: Invocations) -> str:

@@ -246,7 +246,8 @@ def kneescale(
     ] = False,
     arm: Annotated[list[str] | None, typer.Option(help="Only these arms; gains are of `ours`.")] = None,
     load: Annotated[
-        Literal["stationary", "dynamic"] | None, typer.Option(help="Only this one; default: both.")
+        Literal["stationary", "dynamic", "bursts"] | None,
+        typer.Option(help="Only this one; default: the first two."),
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Of the stationary load, or of --load.")] = 3,
     time_factor: Annotated[
@@ -272,6 +273,8 @@ def kneescale(
 
     if grid and not simulated:
         raise typer.BadParameter("only with --simulated", param_hint="--grid")
+    if quick and load == "bursts":
+        raise typer.BadParameter("not with --quick", param_hint="--load bursts")
     factor = 1.0 if simulated else time_factor
     plan = bench_kneescale.plan_of(
         bench_kneescale.Options(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from experiments.intervals import geometric_mean, rounded
 from experiments.kneescale.plan import OURS, STATIONARY, Plan, Played
 
-__all__ = ["figures", "front", "gains", "ratios"]
+__all__ = ["figures", "front", "front_points", "gains", "ratios"]
 
 Performance = Mapping[str, Mapping[str, float]]  # arm -> function -> cumulative score
 
@@ -101,6 +102,25 @@ def front(totals: Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]) -> 
         if len(ratio) == 4:
             low = all(ratio[key]["geomean"] < 1 for key in ("replicas", "latency"))
             found[arm] = ratio | {"better_in_both": low and ratio["requests"]["geomean"] >= 1}
+    return found
+
+
+def front_points(played: Played, plan: Plan, load: str) -> dict[str, list[tuple[float, float]]]:
+    """Arm -> (replicas, latency) at each budget of this load, as multiples of ours at the first budget."""
+    parts = [part for part in plan.parts if part.load.name == load]
+    found: dict[str, list[tuple[float, float]]] = {}
+    for part in parts:
+        for arm in part.arms:
+            logs = []
+            for seed in plan.seeds[: part.rounds]:
+                first = played[plan.round_name(parts[0].load, seed)][OURS]
+                for function, track in played[plan.round_name(part.load, seed)][arm].items():
+                    one, other = _totals(track), _totals(first[function])
+                    if one["latency"] and other["latency"]:
+                        logs.append([math.log(one[key] / other[key]) for key in ("replicas", "latency")])
+            if logs:
+                cost, latency = (math.exp(statistics.mean(values)) for values in zip(*logs, strict=True))
+                found.setdefault(arm, []).append((cost, latency))
     return found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from experiments.kneescale.figures import front_points
 from experiments.kneescale.plan import CONSTANT, OURS, SAMPLING_S, Plan, Played
 
 __all__ = ["draw_all"]
@@ -41,7 +42,31 @@ def draw_all(played: Played, plan: Plan, directory: Path) -> list[Path]:
                 for what, title, panel in _FIGURES
                 if what not in _OF_REQUESTS or _has_requests(tracks)
             ]
+    for load in dict.fromkeys(part.load.name for part in plan.parts if OURS in part.arms):
+        files.append(_draw_front(front_points(played, plan, load), load, directory / f"{load}-front.png"))
     return files
+
+
+def _draw_front(points: Mapping[str, list[tuple[float, float]]], load: str, file: Path) -> Path:
+    """Over all rounds. An arm that depends on the budget is a line, from the least to the most."""
+    from matplotlib.figure import Figure  # noqa: PLC0415  # as below
+
+    figure = Figure(figsize=(6.4, 4.4))
+    axes = figure.subplots()
+    for arm, of_budgets in points.items():
+        replicas, latency = zip(*sorted(of_budgets), strict=True)
+        axes.plot(replicas, latency, marker="o", label=arm, **_STYLES[arm])
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("replicas, as a multiple of ours at the first budget")
+    axes.set_ylabel("latency, likewise")
+    axes.set_title(f"{load}: left and low is better in both", fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=9)
+    figure.tight_layout()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=100)
+    return file
 
 
 def _over_time(key: str, label: str, cumulated: bool) -> Panel:

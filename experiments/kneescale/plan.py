@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from experiments.client_trace import ClientTrace, client_traces
+from experiments.client_trace import ClientTrace, burst_trace, client_traces
 from experiments.seeds import REPORTED
 from kwok.errors import TrafficError
 
@@ -49,6 +49,8 @@ class Load:
     def clients(self, names: Sequence[str], data: Path | None, seed: int) -> dict[str, ClientTrace]:
         if self.name == "stationary":
             return {name: ClientTrace(name, self.duration_s, (STATIONARY_CLIENTS,)) for name in names}
+        if self.name == "bursts":
+            return {name: burst_trace(f"bursts/{seed}/{name}", self.duration_s) for name in names}
         return client_traces(names, data, seed)
 
     def first(self, share: float) -> Load:
@@ -61,7 +63,8 @@ class Load:
 
 STATIONARY = Load("stationary", 15 * 60.0, 1000)  # IV-D
 DYNAMIC = Load("dynamic", 120 * 60.0, 6000)  # IV-E
-LOADS = {load.name: load for load in (STATIONARY, DYNAMIC)}
+BURSTS = Load("bursts", DYNAMIC.duration_s, DYNAMIC.budget)
+LOADS = {load.name: load for load in (STATIONARY, DYNAMIC, BURSTS)}
 _QUICK_ARMS = tuple(arm for arm in ARMS if arm != "hill_climbing")
 _QUICK_DYNAMIC_ARMS = (OURS, "hpa40", "hpa70", "openfaas", CONSTANT)
 _QUICK_AT_ONCE = 5
@@ -136,7 +139,7 @@ class Plan:
     def round_name(self, load: Load, seed: int) -> str:
         """Names everything that the result depends on, so that a file of results is never used for another
         plan."""
-        trace = f"-{self.data.name}" if self.data and load.name != "stationary" else ""
+        trace = f"-{self.data.name}" if self.data and load.name == "dynamic" else ""
         return f"{load.name}{trace}-{load.duration_s:g}s-{load.budget}-x{self.time_factor:g}-{seed}"
 
     def rounds(self) -> list[tuple[Part, int, str]]:

@@ -268,7 +268,8 @@ def _kneescale(figures: Figures) -> Section:
         better = [arm for arm, of in arms.items() if of["better_in_both"]]
         verdict = f"Better than ours in both: {', '.join(better)}." if better else "None is better in both."
         notes.append(f"Replicas and latency of the others, as multiples of ours, {load}: {each}. {verdict}")
-    return Section("KneeScale: replicas under a budget", columns, rows, notes, _kneescale_summary(figures))
+    title = "KneeScale: replicas under a budget" + ("" if "dynamic" in loads else f" ({'; '.join(loads)})")
+    return Section(title, columns, rows, notes, _kneescale_summary(figures))
 
 
 def _kneescale_summary(figures: Figures) -> Summary | None:
@@ -276,12 +277,13 @@ def _kneescale_summary(figures: Figures) -> Summary | None:
     if not {"constant", "hpa40"} <= over.keys() & front.keys():
         return None
     spends = front["hpa40"]["replicas"]["geomean"]
-    constant = in_words(over["constant"])
+    constant, ahead = in_words(over["constant"]), over["constant"]["low"] > 1
     return Summary(
         "KneeScale",
         f"throughput / latency is {in_words(over['hpa40'])} times that of the stock HPA at 40 %, which uses "
-        f"{spends:.2f} of its replicas",
-        "" if over["constant"]["low"] > 1 else f"against a constant number for the same budget: {constant}",
+        f"{spends:.2f} of its replicas"
+        + (f", and {constant} times that of a constant number for the same budget" if ahead else ""),
+        "" if ahead else f"against a constant number for the same budget: {constant}",
     )
 
 

@@ -9,7 +9,7 @@ concave, so the same replica-intervals score higher when they last to the end of
 score(n load, n replicas) = n score(load, replicas) (search/load.py), one more replica adds the same wherever
 load / replicas is the same. So an interval's share of the budget is
 
-    budget left / intervals left * load / mean load.
+    budget left / intervals left * load expected / mean load.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from hpa_replacement.decision.forecast import Forecast
 from hpa_replacement.decision.model import Spending
 from hpa_replacement.decision.policy import AtEnd, Budget
 
@@ -28,7 +29,6 @@ __all__ = [
     "at_end",
     "charge",
     "left",
-    "limit_to_share",
     "share_of_load",
 ]
 
@@ -78,16 +78,6 @@ def at_end(budget: Budget, min_replicas: int) -> int:
     return 0 if budget.at_end is AtEnd.STOP else min_replicas
 
 
-def share_of_load(average_share: float, load: float, mean_load: float) -> int:
+def share_of_load(average_share: float, expected: Forecast) -> int:
     """Replicas for an interval with this load: its part of the budget, in proportion to the load."""
-    return math.floor(average_share * load / mean_load + _ROUNDING)
-
-
-def limit_to_share(knee: int, share: int | None) -> tuple[int, tuple[str, ...]]:
-    """Replicas for a known knee under a budget (share None: no budget), and why they differ from the knee."""
-    if share is None:
-        return knee, ()
-    replicas = min(share, int(knee * BEYOND_KNEE))
-    if replicas == knee:
-        return knee, ()
-    return replicas, (f"the budget gives this interval {share}",)
+    return round(average_share * expected.of_mean)

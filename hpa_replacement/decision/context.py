@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hpa_replacement.decision import budget
+from hpa_replacement.decision.forecast import forecast
 from hpa_replacement.decision.model import Sample, Scaling, State
 from hpa_replacement.decision.policy import Policy
 from hpa_replacement.search import Variant
 from surgekit.decision import Decision
 
-__all__ = ["LOAD_MEMORY", "DecisionContext"]
+__all__ = ["DecisionContext"]
 
 # A search of variant best asks for at most so many times the average share of the budget: a knee beyond that
 # could not be afforded, so it need not be known.
 _SEARCH_BEYOND_SHARE = 1.25
-# Intervals over which mean and peak of the load are remembered: loads move, and a window can be a day.
-LOAD_MEMORY = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +76,14 @@ class DecisionContext:
             self.state.spending, self.policy.budget, self.policy.interval_s, self.now_s
         )
 
-    def budget_share(self, state: State, load: float) -> tuple[int | None, State]:
-        """Replicas the budget gives an interval with this load (None: no limit); remembers the load."""
-        average_share = self.average_share
-        if average_share is None or load <= 0:
-            return None, state
-        count = min(state.load_count + 1, LOAD_MEMORY)
-        mean = state.load_mean + (load - state.load_mean) / count
-        share = max(budget.share_of_load(average_share, load, mean), self.low)
-        return share, replace(state, load_mean=mean, load_count=count)
-
-    def reserve_for_peak(self, peak_knee: int) -> int:
-        """Replicas to keep while the load is low; the budget pays for them to the end of the window.
-
-        Replicas follow a load an interval late: a reserve is there when the next peak begins.
-        """
-        return 0 if self.average_share is None else min(int(self.average_share), peak_knee)
+    def limit_to_share(self, knee: int) -> tuple[int, tuple[str, ...]]:
+        """Replicas for the next interval: what the budget gives it, up to a little more than `knee`."""
+        if self.average_share is None:
+            return knee, ()
+        expected = forecast(self.state.loads)
+        share = max(budget.share_of_load(self.average_share, expected), self.low)
+        replicas = min(share, int(knee * budget.BEYOND_KNEE))
+        return replicas, (f"{expected}: the budget gives it {share}",)
 
     def clamp(self, replicas: int) -> int:
         return max(min(replicas, self.ceiling), self.low)

@@ -88,17 +88,14 @@ def _charge_budget(
         return replace(state, spending=None)
     # spec.replicas counts, Ready or not: pods that are starting hold their resources, too.
     replicas = sample.replicas if isinstance(sample, Sample) else state.running
-    before = state.spending
     spending = budget.charge(
-        before,
+        state.spending,
         policy.budget,
         interval_s=policy.interval_s,
         replicas=replicas,
         since_s=since_s,
         now_s=now_s,
     )
-    if before is not None and before.window_start_s != spending.window_start_s:
-        state = replace(state, load_count=0)  # the next load begins a new mean
     return replace(state, spending=spending)
 
 

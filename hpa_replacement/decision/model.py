@@ -111,8 +111,6 @@ class State:
     troubled: int = 0  # clean samples in a row with errors at a known knee
     cpu_utilisation: float | None = None  # CPU_previous
     loads: tuple[float, ...] = ()  # one per interval, the newest last (variant best)
-    load_mean: float = 0.0  # over the intervals of this window
-    load_count: int = 0
     spending: Spending | None = None
     decided_at_s: float | None = None
 

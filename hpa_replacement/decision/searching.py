@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hpa_replacement.decision.budget import BEYOND_KNEE, limit_to_share
+from hpa_replacement.decision.budget import BEYOND_KNEE
 from hpa_replacement.decision.context import DecisionContext
 from hpa_replacement.decision.model import KnownKnee, Scaling, State
 from hpa_replacement.search import Found, Point, SearchState, ask, observe, start
@@ -137,8 +137,11 @@ def _adopt_knee(
     reasons = (*reasons, f"knee at {found.knee}: {found.reason}")
     if not context.follows_load:
         return context.scale(found.knee, *reasons, state=state)
-    share, state = context.budget_share(state, load_of(here, points))
-    replicas, budget_reason = limit_to_share(found.knee, share)
+    load = load_of(here, points)
+    if load != load_of(here, search.evidence):  # the loads before were of the other quantity
+        state = replace(state, loads=(load,))
+        context = replace(context, state=state)
+    replicas, budget_reason = context.limit_to_share(found.knee)
     return context.scale(replicas, *reasons, *budget_reason, state=state)
 
 

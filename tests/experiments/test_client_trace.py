@@ -9,6 +9,7 @@ import pytest
 from experiments.client_trace import (
     ClientTrace,
     Invocations,
+    burst_trace,
     chosen,
     client_traces,
     eligible,
@@ -88,3 +89,10 @@ def test_a_bad_file_is_named(tmp_path: Path, text: str | None, message: str) -> 
         path.write_text(text)
     with pytest.raises(TrafficError, match=f"invocations.csv: .*{message}"):
         read(path)
+
+
+def test_bursts_are_short_beside_the_time_between_them() -> None:
+    clients = burst_trace("a", 7200.0).clients
+    assert len(clients) >= 120
+    assert {1 <= count <= 5 or 20 <= count <= 30 for count in clients} == {True}
+    assert 0.1 < sum(count >= 20 for count in clients) / len(clients) < 0.6

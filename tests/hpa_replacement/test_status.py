@@ -36,7 +36,7 @@ def searches(draw: st.DrawFn) -> SearchState:
 states = st.builds(
     State, known, points, st.none() | searches(), st.integers(0, 99), amounts, st.booleans(),
     st.none() | st.integers(0, 99), amounts, st.integers(0, 99), st.booleans(), st.integers(0, 9),
-    st.none() | amounts, st.lists(amounts, max_size=4).map(tuple), amounts, st.integers(0, 99),
+    st.none() | amounts, st.lists(amounts, max_size=4).map(tuple),
     st.none() | st.builds(Spending, amounts, amounts),
     st.none() | amounts,
 )  # fmt: skip

@@ -34,6 +34,15 @@ def test_other_seeds_are_so_many_rounds() -> None:
     assert [seed for _, seed, _ in quick.rounds()] == [5, 5]
 
 
+def test_bursts_are_played_only_when_asked_for() -> None:
+    (part,) = plan_of(Options(arms=["ours"], load="bursts", seeds=range(5, 7))).parts
+    assert part.load.name == "bursts"
+    names = list(FUNCTIONS)
+    one, other = (part.load.clients(names, None, seed) for seed in (5, 6))
+    assert one == part.load.clients(names, None, 5)
+    assert len({trace.clients for played in (one, other) for trace in played.values()}) == 2 * len(names)
+
+
 def test_the_quick_one_takes_arms_and_load_too() -> None:
     one = plan_of(Options(quick=True, arms=["ours", "random"], load="dynamic"))
     (part,) = one.parts

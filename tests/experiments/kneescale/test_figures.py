@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.kneescale.figures import figures, front, gains, ratios
+from experiments.kneescale.figures import figures, front, front_points, gains, ratios
 from experiments.kneescale.pictures import draw_all
 from experiments.kneescale.plan import DYNAMIC, STATIONARY, Plan, Played
 from experiments.kneescale.track import Track
@@ -79,7 +79,8 @@ def test_a_picture_for_each_figure(tmp_path: Path, live: bool) -> None:
     files = draw_all(played_of(plan, [one, one]), plan, tmp_path / "plots")
     requests = ["latency", "first-invocations"] if live else []
     assert [f.name for f in files] == [
-        f"stationary-{what}.png" for what in ("performance", "replicas", "spent", "throughput", *requests)
+        f"stationary-{what}.png"
+        for what in ("performance", "replicas", "spent", "throughput", *requests, "front")
     ]
     assert all(f.read_bytes().startswith(b"\x89PNG") for f in files)
 
@@ -101,6 +102,25 @@ def test_an_arm_is_better_in_both_if_it_is_cheaper_and_quicker_and_serves_as_man
         "better": True, "dearer": False, "slower": False, "stopped": False,
     }  # fmt: skip
     assert found["dearer"]["replicas"]["geomean"] == 1.1
+
+
+def test_the_front_is_relative_to_ours_at_the_first_budget() -> None:
+    def served(replicas: int, latency_s: float) -> Track:
+        made = Track()
+        made.note(replicas, 20, 10.0, 0.0, latency_s)
+        return made
+
+    plan = Plan.of({DYNAMIC: 2, DYNAMIC.with_budget(2): 2}, ["ours", "openfaas"], 2, 4.0)
+    never = Track()
+    never.note(10, 20, 0.0, 1.0, None)
+    usual = {
+        "ours": {"f": served(10, 2.0), "g": served(20, 4.0)},
+        "openfaas": {"f": served(5, 8.0), "g": never},
+    }
+    twice = {"ours": {"f": served(20, 1.0), "g": served(40, 2.0)}, "openfaas": usual["openfaas"]}
+    found = front_points(played_of(plan, [usual, usual, twice, twice]), plan, "dynamic")
+    assert [pytest.approx(point) for point in found["ours"]] == [(1.0, 1.0), (2.0, 0.5)]
+    assert [pytest.approx(point) for point in found["openfaas"]] == [(0.5, 4.0), (0.5, 4.0)]
 
 
 def test_budgets_are_loads_of_their_own() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from hpa_replacement.decision.decide import decide
@@ -43,38 +45,47 @@ def test_a_load_that_is_gone_for_longer_is_not_provided_for() -> None:
     assert went[-1][0] < went[12][0] / 3
 
 
-def test_a_budget_keeps_its_average_standing_for_a_peak_of_the_last_half_hour() -> None:
-    intervals = 200
-    budget = Budget(20 * intervals, intervals * 30.0, AtEnd.STOP)
-    went = run([20] * 12 + [2] * 30, budget)
-    # Without a budget ten intervals are remembered; here 60, but never more than lasts to the end.
-    assert 16 <= went[-1][0] <= 22
-    longer = run([20] * 12 + [2] * 75, budget)
-    assert longer[-1][0] < 10
+def spread_over(intervals: int) -> Budget:
+    return Budget(20 * intervals, intervals * 30.0, AtEnd.STOP)
 
 
-def test_with_a_budget_replicas_beyond_its_average_leave_with_their_load() -> None:
-    intervals = 200
-    budget = Budget(20 * intervals, intervals * 30.0, AtEnd.STOP)
-    went = run([10] * 12 + [2] * 20 + [40, 40] + [2] * 3, budget)
-    at_peak, after = went[33][0], went[34][0]
-    assert at_peak > 30
-    assert after <= 20, "what is kept for nobody is missing at the next peak"
+def without_order(count: int) -> list[int]:
+    draw = random.Random(3)
+    return [draw.choice([2, 2, 2, 30]) for _ in range(count)]
+
+
+def test_with_a_budget_bursts_without_order_find_its_average_standing() -> None:
+    """To follow them would be too late each time, and cost what is then missing."""
+    went = [replicas for replicas, _ in run([20] * 12 + without_order(180), spread_over(200))]
+    assert min(went[60:180]) >= 14
+
+
+def test_with_a_budget_bursts_that_come_regularly_are_prepared_for_and_paid_by_the_time_between() -> None:
+    burst = [28, 28] + [2] * 8
+    went = [replicas for replicas, _ in run(burst * 18, spread_over(200))]
+    when_it_begins, between = went[99:180:10], went[104:180:10]  # decided an interval earlier
+    assert min(when_it_begins) >= 30
+    assert max(between) <= 20
+
+
+@pytest.mark.parametrize("loads", [([28, 28] + [2] * 8) * 20, [20] * 12 + without_order(188)])
+def test_a_budget_lasts_to_the_end_of_its_window(loads: list[int]) -> None:
+    went = [replicas for replicas, _ in run(loads, spread_over(200))]
+    assert sum(went) <= 20 * 200 + went[-1]  # the last decision is for the next window
+    for first in range(40, 200, 40):
+        assert 15 <= sum(went[first : first + 40]) / 40 <= 26
 
 
 def test_with_a_budget_a_higher_load_is_not_searched_again() -> None:
     """Its knee is guessed, in proportion to the load; the budget limits it."""
-    intervals = 200
-    budget = Budget(20 * intervals, intervals * 30.0, AtEnd.STOP)
-    went = run([3] * 12 + [28] * 10, budget)
+    went = run([3] * 12 + [28] * 10, spread_over(200))
     assert all(state.search is None for _, state in went[12:])
     assert went[-1][0] >= 20
     assert any(state.search for _, state in run([3] * 12 + [28] * 10)[12:]), "without a budget it is"
 
 
 def test_a_search_within_a_budget_asks_for_no_less_than_half_of_its_average() -> None:
-    budget = Budget(20 * 100, 100 * 30.0, AtEnd.STOP)
-    asked = {replicas for replicas, state in run([20] * 12, budget) if state.search is not None}
+    asked = {replicas for replicas, state in run([20] * 12, spread_over(100)) if state.search is not None}
     assert asked
     assert min(asked) >= 10
 
@@ -114,6 +125,19 @@ def test_points_of_another_load_do_not_end_a_search_before_its_first_sample() ->
 def test_what_is_taken_for_the_load(points: list[tuple[int, float, float]], is_concurrency: bool) -> None:
     among = tuple(Point(r, t / (c / t), t, c) for r, t, c in points)
     assert load_of(among[-1], among) == (among[-1].concurrency if is_concurrency else points[-1][1])
+
+
+def test_loads_of_before_a_search_found_out_what_the_load_is_are_forgotten() -> None:
+    """8 requests a second whatever the replicas; with one replica they wait, and concurrency is 150."""
+    policy, state, replicas = Policy(CAPACITY, budget=spread_over(200)), State(), 1
+    for i in range(1, 12):
+        now_s, throughput = i * 30.0, min(8.0, replicas * 0.9)
+        latency_s = 1.0 + (20.0 if throughput < 8 else 4.0 / replicas)
+        seen = Sample(replicas, replicas, 0.0, now_s - 30, now_s, throughput, 0.0, latency_s, None, CAPACITY)
+        decision = decide(policy, state, seen, now_s)
+        state, replicas = decision.action.state, decision.action.replicas or replicas
+    assert state.search is None
+    assert set(state.loads) == {8.0}
 
 
 def test_what_is_remembered_survives_a_restart() -> None:

@@ -294,11 +294,22 @@ TIGHT = replace(BEST, budget=Budget(300, 900, AtEnd.STOP))
 
 def test_ours_spreads_a_budget_over_its_window() -> None:
     """240 left for 20 intervals: 12 each, not the knee of 30 for 8 of them."""
-    state = State(known=KNOWN, evidence=EVIDENCE, spending=Spending(700, 60 - 10), decided_at_s=970.0)
-    decision = decide(TIGHT, state, replace(CALM, latency_s=20 / 6.9, replicas=10), 1000.0)
+    state = State(known=KNOWN, evidence=EVIDENCE, spending=Spending(700, 60 - 30), decided_at_s=970.0)
+    thirty = replace(CALM, latency_s=20 / 6.9, replicas=30, ready_replicas=30)
+    decision = decide(TIGHT, state, thirty, 1000.0)
     assert decision.action.state.spending == Spending(700, 60)
     assert decision.action.replicas == 12
     assert "budget" in why(decision)
+
+
+@pytest.mark.parametrize(("errors_per_s", "replicas"), [(0.0, None), (0.5, 12)])
+def test_a_budget_leaves_small_differences_alone_unless_there_are_errors(
+    errors_per_s: float, replicas: int | None
+) -> None:
+    """New pods hold up requests until they have started: 10 instead of 12 costs less."""
+    state = State(known=KNOWN, evidence=EVIDENCE, spending=Spending(700, 60 - 10), decided_at_s=970.0)
+    sample = replace(CALM, latency_s=20 / 6.9, replicas=10, errors_per_s=errors_per_s)
+    assert decide(TIGHT, state, sample, 1000.0).action.replicas == replicas
 
 
 @pytest.mark.parametrize(("at_end", "replicas"), [(AtEnd.STOP, 0), (AtEnd.HOLD, 1)])
