@@ -66,6 +66,12 @@ def test_what_is_kept_has_no_raw_measurements(tmp_path: Path) -> None:
 
 RATIO = {"geomean": 1.254, "low": 1.1, "high": 1.4}
 CELL = {"measured_s": 1.0, "lower_quartile_s": 0.9, "upper_quartile_s": 1.1, "emulated_s": 1.2, "error": 0.2}
+COSTS = {
+    "cost_ratio_total": 0.966,
+    "cost_ratio_mean": 0.98,
+    "cost_ratio_worst": 1.0,
+    "bound_ratio_mean": 1.005,
+}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +104,12 @@ CELL = {"measured_s": 1.0, "lower_quartile_s": 0.9, "upper_quartile_s": 1.1, "em
             {"mixes": 240}
             | {f"cost over {name}": RATIO for name in ("least-waste", "price", "most-pods", "random")}
             | {f"worst over {name}": 1.5 for name in ("least-waste", "price", "most-pods", "random")},
-            ("least-waste", "1.25 (1.10 to 1.40)", "1.50"),
+            ("least-waste", "1.254 (1.100 to 1.400)", "1.50"),
+        ),
+        (
+            "fcma --set paper80",
+            {"problems": 40, **COSTS, "paper": COSTS | {"cost_ratio_mean": 1.01}},
+            ("ours", "0.966", "0.980", "1.000", "1.005"),
         ),
         (
             "nodes",
