@@ -176,6 +176,30 @@ def test_the_readme_says_what_came_out_and_where_ours_is_behind() -> None:
     assert with_table("no marks", said) == "no marks"
 
 
+def test_both_worlds_of_trimaran_are_told() -> None:
+    keys = ("time_ratio", "unit_cost_ratio", "cost_ratio")
+    about = ABOUT | {"command": "surgekit bench combofunc --simulated"}
+    blind = {key: {"trimaran": RATIO | {"geomean": 3.0}} for key in keys}
+    figures = {"about": about, "seeds": [1], "load_hides_speed": blind}
+    figures |= {key: {"stock": RATIO, "trimaran": RATIO} for key in keys}
+    found = section(figures)
+    assert found.rows[1] == ("one size, placed by Trimaran", *["1.25 (1.10 to 1.40)"] * 3)
+    (note,) = [note for note in found.notes if "Trimaran" in note]
+    assert note.endswith("its row is 3.00 (1.10 to 1.40), 3.00 (1.10 to 1.40), 3.00 (1.10 to 1.40).")
+
+
+def test_placement_is_summed_up_where_busy_nodes_are() -> None:
+    about = ABOUT | {"command": "surgekit bench placement --simulated"}
+    points = [
+        {"step_s": step_s, "spread": spread, "probe_age_s": {"mean": 3.0}}
+        | {"speedup": dict.fromkeys(("ours", "known", "counted"), RATIO | {"geomean": gain})}
+        for step_s, spread, gain in ((20.0, 0.34, 1.3), (60.0, 0.34, 1.4), (60.0, 0.0, 0.99))
+    ]
+    said = summary_table({"a.json": {"about": about, "points": points}})
+    assert "200 pods take 1.30 (1.10 to 1.40) times as long" in said
+    assert "on nodes of equal speed: 0.99" in said
+
+
 def test_the_extenders_line_says_only_what_was_measured() -> None:
     slow = {"median": 0.8, "low": 0.7, "high": 0.9}
     figures: dict[str, Any] = {"about": ABOUT | {"command": "surgekit bench extender"}, "nodes": 1000}
