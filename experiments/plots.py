@@ -79,7 +79,10 @@ def placement_curves(points: Sequence[Mapping[str, Any]], file: Path) -> None:
             )
         low, high = BUSY_STEPS_S if key == "step_s" else BUSY_SPREADS
         axes.axvspan(low, high, color="#e08e2b", alpha=0.15, lw=0)
-        axes.annotate("busy nodes,\nby their\nCPU load", (low, 1.78), color="#a5600f", va="top", fontsize=8)
+        axes.annotate(
+            "busy nodes,\nby their CPU load", (low, 0.99), xycoords=axes.get_xaxis_transform(),
+            color="#a5600f", va="top", fontsize=8,
+        )  # fmt: skip
         axes.set_xlabel(label)
         axes.spines[["top", "right"]].set_visible(False)
         if key == "step_s":
