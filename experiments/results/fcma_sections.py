@@ -24,7 +24,7 @@ def solver(figures: Figures) -> Section:
     rows = [(name, *(f"{of[key]:.3f}" for key in keys)) for name, of in variants.items()]
     note = (
         f"{figures['problems']} of the authors' problems, 3 s each by the clock of a shared machine: where "
-        "it is busy, plans are found later, and some not at all."
+        "it is busy, plans are found later, and some not at all. So times are left out."
     )
     return Section("FCMA: the solver", columns, rows, [note])
 
