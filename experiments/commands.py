@@ -189,6 +189,9 @@ def expander(
         bool,
         typer.Option("--live", help="With the cluster-autoscaler in SURGEKIT_BIN_DIR: three of each shape."),
     ] = False,
+    costs_only: Annotated[
+        bool, typer.Option("--costs-only", help="Leave out how long requests take, which needs idle cores.")
+    ] = False,
     json_file: JsonFile = None,
 ) -> None:
     """What scale-ups cost with ours and with Cluster Autoscaler's own expanders, simulated; and its speed.
@@ -210,7 +213,7 @@ def expander(
     logs.configure("WARNING")
     say = progress()
     figures = run(drawn, solve, deadline_s, say)
-    show(figures | measure(deadline_s, say), json_file)
+    show(figures if costs_only else figures | measure(deadline_s, say), json_file)
 
 
 @app.command()

@@ -53,6 +53,8 @@ def placement_curves(points: Sequence[Mapping[str, Any]], file: Path) -> None:
     to follow, a line says so."""
     from matplotlib.figure import Figure  # noqa: PLC0415  # as above
 
+    from experiments.placement.node_loads import BUSY_SPREADS, BUSY_STEPS_S  # noqa: PLC0415  # the demo has no need
+
     figure = Figure(figsize=(11, 4.2))
     usual = max((p["spread"] for p in points), key=lambda s: sum(p["spread"] == s for p in points))
     usual_step_s = max((p["step_s"] for p in points), key=lambda s: sum(p["step_s"] == s for p in points))
@@ -75,6 +77,12 @@ def placement_curves(points: Sequence[Mapping[str, Any]], file: Path) -> None:
             axes.fill_between(
                 at, [f["low"] for f in found], [f["high"] for f in found], color=colour, alpha=0.15, lw=0
             )
+        low, high = BUSY_STEPS_S if key == "step_s" else BUSY_SPREADS
+        axes.axvspan(low, high, color="#e08e2b", alpha=0.15, lw=0)
+        axes.annotate(
+            "busy nodes,\nby their CPU load", (low, 0.99), xycoords=axes.get_xaxis_transform(),
+            color="#a5600f", va="top", fontsize=8,
+        )  # fmt: skip
         axes.set_xlabel(label)
         axes.spines[["top", "right"]].set_visible(False)
         if key == "step_s":

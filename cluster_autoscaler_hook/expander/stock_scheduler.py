@@ -90,14 +90,22 @@ class ScoredNodes:
         possible = self.fitting(kind)
         if len(possible) < 2:
             return possible
+        scores = self.resource_scores(kind, possible) + self.spread_scores(kind, possible)
+        best: Ints = possible[scores == scores.max()]
+        return best
+
+    def resource_scores(self, kind: int, possible: Ints) -> Ints:
+        """LeastAllocated and BalancedAllocation of these nodes."""
+        scores: Ints = self._scores[kind, possible]
+        return scores
+
+    def spread_scores(self, kind: int, possible: Ints) -> Ints:
+        """PodTopologySpread, with its weight, if the kind fits these nodes and no others."""
         weight = math.log(len(possible) + 2)  # topologyNormalizingWeight
         skew = np.rint(self.siblings[kind, possible] * weight + _MAX_SKEW - 1).astype(np.int64)
         most = int(skew.max())
-        scores = self._scores[kind, possible] + _SPREAD_WEIGHT * (
-            _MAX_SCORE * (most + int(skew.min()) - skew) // most
-        )
-        best: Ints = possible[scores == scores.max()]
-        return best
+        scores: Ints = _SPREAD_WEIGHT * (_MAX_SCORE * (most + int(skew.min()) - skew) // most)
+        return scores
 
     def put(self, kind: int, node: int) -> None:
         self._free[node] -= self._requests[kind, 0]

@@ -33,6 +33,7 @@ __all__ = [
     "Wanted",
     "deleted_first",
     "placed_by_scheduler",
+    "scored_nodes",
 ]
 
 
@@ -137,14 +138,19 @@ def placed_by_scheduler(
     nodes: Sequence[NodeView], size: Size, count: int, siblings: Mapping[str, int], draw: random.Random
 ) -> list[str]:
     """The nodes on which kube-scheduler puts `count` pods, one after the other; fewer when no more fit."""
+    scored = scored_nodes(nodes, size, siblings)
+    return [nodes[at].name for _, at in place(scored, [0] * count, draw)]
+
+
+def scored_nodes(nodes: Sequence[NodeView], size: Size, siblings: Mapping[str, int]) -> ScoredNodes:
+    """For pods of this size, which are kind 0."""
     allocatable = np.array([[node.cpu_millicores, node.memory_bytes] for node in nodes], dtype=np.int64)
     free = np.array(
         [[node.cpu_free_millicores, node.memory_free_bytes, node.pods_free] for node in nodes], dtype=np.int64
     )
     there = np.array([[siblings.get(node.name, 0) for node in nodes]], dtype=np.int64)
     kinds = PodKinds.of([[size.cpu_millicores, size.memory_bytes, 1]])
-    scored = ScoredNodes(kinds, allocatable, free, there)
-    return [nodes[at].name for _, at in place(scored, [0] * count, draw)]
+    return ScoredNodes(kinds, allocatable, free, there)
 
 
 def deleted_first(containers: Sequence[Container]) -> list[Container]:

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.combofunc.arms import ARMS, BASELINES, Choices, Setup
+from experiments.combofunc.arms import LIVE_ARMS, Choices, Setup
 from experiments.combofunc.figures import compared, utilisation
 from experiments.combofunc.live_arms import NAMESPACE, LiveScaler, live_scaler
 from experiments.combofunc.live_view import LiveView
@@ -50,11 +50,11 @@ _UTILISATION_TICKS = 5
 class Plan:
     seeds: Sequence[int]  # one a round
     workload: Workload
-    arms: tuple[str, ...] = ARMS
+    arms: tuple[str, ...] = LIVE_ARMS
 
     def __post_init__(self) -> None:
-        if unknown := set(self.arms) - set(ARMS):
-            raise TrafficError(f"arm: {sorted(unknown)[0]!r} is not one of {', '.join(ARMS)}")
+        if unknown := set(self.arms) - set(LIVE_ARMS):
+            raise TrafficError(f"arm: {sorted(unknown)[0]!r} is not one of {', '.join(LIVE_ARMS)}")
 
     @classmethod
     def full(cls, seeds: Sequence[int], arms: tuple[str, ...], trace: Path | None = None) -> Plan:
@@ -105,7 +105,7 @@ def run(
         "simulated": False,
         "seeds": list(seeds),
         "rounds": {arm: [asdict(o) for o in rounds] for arm, rounds in outcomes.items()},
-        "sizes": {a: {f: c.label(FUNCTIONS[f]) for f, c in choices[a].items()} for a in BASELINES},
+        "sizes": {a: {f: c.label(FUNCTIONS[f]) for f, c in of.items()} for a, of in choices.items()},
         "utilisation": {arm: utilisation(rounds) for arm, rounds in outcomes.items()},
     }
 

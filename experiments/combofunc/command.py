@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.combofunc import bench, simulated
-from experiments.combofunc.arms import ARMS, Choice
+from experiments.combofunc.arms import LIVE_ARMS, Choice
 from experiments.combofunc.planned import planned
 from experiments.combofunc.workload import Workload
 from experiments.kneescale.command import partial_of
@@ -51,7 +51,7 @@ def play(options: Options, json_file: Path | None, say: Callable[[str], None]) -
     """Play live, after a simulation that finds the sizes of the baselines and varies parameters."""
     plan_of = bench.Plan.quick if options.quick else bench.Plan.full
     seeds = options.seeds or REPORTED[: options.rounds]
-    plan = plan_of(seeds, tuple(options.arms) or ARMS, options.trace)
+    plan = plan_of(seeds, tuple(options.arms) or LIVE_ARMS, options.trace)
     partial = partial_of(json_file)
     say(f"{plan.minutes:.0f} minutes of load after the simulation, less what was played before")
     if partial:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from experiments.combofunc.workload import Size
 
-__all__ = ["Action", "Container", "Create", "Decision", "NodeView", "Remove", "Resize", "Scaler", "State"]
+__all__ = [
+    "Action", "Bound", "Container", "Create", "Decision", "NodeLoad", "NodeView", "Remove", "Resize",
+    "Scaler", "State",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,27 @@ class Container:
 
 
 @dataclass(frozen=True)
+class Bound:
+    """A pod that was bound to a node lately."""
+
+    at_s: float
+    cpu_millicores: int | None  # None: it requests nothing
+
+
+@dataclass(frozen=True)
+class NodeLoad:
+    """What was measured of a node, as shares of it; Trimaran alone looks at it."""
+
+    window_end_s: float
+    cpu: float  # the last value
+    cpu_mean: float
+    cpu_std: float
+    memory_mean: float
+    memory_std: float
+    bound: Collection[Bound] = ()  # known at once, while the load follows later
+
+
+@dataclass(frozen=True)
 class State:
     """The cluster as one function's scaler finds it."""
 
@@ -60,6 +84,7 @@ class State:
     containers: Sequence[Container]
     now_s: float = 0.0
     others_short: bool = False  # another function has less than its target for want of room
+    loads: Mapping[str, NodeLoad] = field(default_factory=dict)  # by node
 
     @property
     def concurrency(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.combofunc.arms import AUTOPILOT, NO_INPLACE, OURS, RANDOM_FIT, STOCK
+from experiments.combofunc.arms import AUTOPILOT, NO_INPLACE, OURS, RANDOM_FIT, STOCK, TRIMARAN
 from experiments.combofunc.workload import FUNCTIONS
 
 __all__ = ["draw_all"]
@@ -16,6 +16,7 @@ _COLOURS = {
     NO_INPLACE: "#8fbce6",
     STOCK: "#9a9a9a",
     RANDOM_FIT: "#d1495b",
+    TRIMARAN: "#5b8c5a",
     AUTOPILOT: "#e08e2b",
 }
 _TIME, _COST = "mean scaling time, s", "resource cost of a concurrency"

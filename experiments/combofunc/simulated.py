@@ -16,6 +16,7 @@ from experiments.combofunc.arms import (
     ARMS,
     BASELINES,
     OURS,
+    TRIMARAN,
     Choice,
     Choices,
     PlannedOf,
@@ -75,7 +76,7 @@ Play = Callable[[Sequence[_Job]], list[Outcome]]
 
 def run(workload: Workload, extent: Extent, planned: PlannedOf, say: Say) -> dict[str, Any]:
     with _player(planned) as play:
-        choices, sweep = _sweep(workload, extent, play, say)
+        choices, sweep = _sweep(workload, BASELINES, extent, play, say)
         seeds = extent.seeds
         played = {arm: play(_jobs(arm, workload, seeds, choices)) for arm in ARMS}
         say("the comparison is played")
@@ -90,6 +91,10 @@ def run(workload: Workload, extent: Extent, planned: PlannedOf, say: Say) -> dic
             "decision_ms": {"16": decisions(played[OURS])},  # RQ7: figs 23 and 24
             "decision_ms_of": {arm: decisions(outcomes) for arm, outcomes in played.items()},  # table 4
         }
+        blind = replace(workload, load_shows_speed=False)
+        blind_choices, _ = _sweep(blind, [TRIMARAN], extent, play, say)
+        outcomes = play(_jobs(TRIMARAN, blind, seeds, blind_choices))
+        found["load_hides_speed"] = compared({OURS: played[OURS], TRIMARAN: outcomes})
         some = extent.varied_seeds
         found["price_weight"] = {
             str(weight): averages(play(_jobs(OURS, workload, some, choices, price_weight=weight)))
@@ -143,7 +148,9 @@ def _play(job: _Job, planned: PlannedOf) -> Outcome:
     choices = dict(job.choices)
 
     def of(name: str) -> Scaler:
-        setup = Setup(job.arm, job.seed, choices.get(name), job.price_weight, job.keep_warm_s)
+        setup = Setup(
+            job.arm, job.seed, choices.get(name), job.price_weight, job.keep_warm_s, job.workload.time_factor
+        )
         return _Timed(scaler(setup, FUNCTIONS[name], planned))
 
     return simulate(job.workload, job.seed, of)
@@ -162,7 +169,7 @@ class _Timed:
 
 
 def _sweep(
-    workload: Workload, extent: Extent, play: Play, say: Say
+    workload: Workload, arms: Sequence[str], extent: Extent, play: Play, say: Say
 ) -> tuple[dict[str, Choices], dict[str, Any]]:
     """The best choice of each baseline: the smallest product of time and cost over all functions.
 
@@ -172,13 +179,10 @@ def _sweep(
     choices: dict[str, Choices] = {}
     tables: dict[str, Any] = {}
     seeds = extent.sweep_seeds
-    for arm in BASELINES:
+    for arm in arms:
         alike = candidates(arm)
         outcomes = [play(_jobs(arm, workload, seeds, {arm: dict.fromkeys(FUNCTIONS, c)})) for c in alike]
-        tables[arm] = {
-            f"step {c.step}{' shrink first' if c.shrink_first else ''} kept {c.keep_s:.0f} s": averages(o)
-            for c, o in zip(alike, outcomes, strict=True)
-        }
+        tables[arm] = {_named(c): averages(o) for c, o in zip(alike, outcomes, strict=True)}
         scores = [_scores(o) for o in outcomes]
         best: dict[str, Choice] = {
             name: alike[min(range(len(alike)), key=lambda i: scores[i][name])] for name in FUNCTIONS
@@ -193,6 +197,11 @@ def _sweep(
         choices[arm] = best
         say(f"sweep of {arm}: " + ", ".join(f"{f} {c.label(FUNCTIONS[f])}" for f, c in best.items()))
     return choices, tables
+
+
+def _named(choice: Choice) -> str:
+    way = " shrink first" if choice.shrink_first else f" {choice.plugin}".rstrip()
+    return f"step {choice.step}{way} kept {choice.keep_s:.0f} s"
 
 
 def _scores(outcomes: Sequence[Outcome]) -> dict[str, float]:

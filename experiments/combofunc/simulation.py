@@ -15,7 +15,9 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from experiments.combofunc.model import Action, Container, Create, NodeView, Remove, Resize, Scaler, State
+from experiments.combofunc.model import Container, Create, NodeView, Remove, Resize, Scaler, State
+from experiments.combofunc.node_load import LoadWatch
+from experiments.combofunc.running import Pod, Running, difference, releases, serving
 from experiments.combofunc.track import Holding, Track
 from experiments.combofunc.workload import FUNCTIONS, Size, Workload
 from kwok.errors import LabError
@@ -38,43 +40,6 @@ class Outcome:
 
 
 @dataclass
-class _Pod:
-    name: str
-    node: str
-    size: Size  # what it holds
-    age: int
-    serving: int = 0  # the concurrency it can take now
-    ready: bool = False
-    growing_to: int = 0  # what it can take once it has grown
-    resizing: bool = False
-    generation: int = 1
-
-
-@dataclass
-class _Function:
-    name: str
-    scaler: Scaler
-    track: Track = field(default_factory=Track)
-    target: int = 0
-    pods: dict[str, _Pod] = field(default_factory=dict)
-    releases: list[Remove | Resize] = field(default_factory=list)  # that wait for something in their place
-    again_at_s: float = math.inf
-    keeps_warm: bool = False
-
-    @property
-    def ready(self) -> int:
-        return sum(pod.serving for pod in self.pods.values())
-
-    @property
-    def coming(self) -> bool:
-        return any(not pod.ready or pod.growing_to for pod in self.pods.values())
-
-    @property
-    def concurrency(self) -> int:
-        return sum(pod.size.concurrency for pod in self.pods.values())
-
-
-@dataclass
 class _Node:
     cpu: int
     memory: int
@@ -90,7 +55,7 @@ class _Simulation:
     def __init__(self, workload: Workload, seed: int, scalers: Mapping[str, Scaler]) -> None:
         self._workload, self._scenario = workload, workload.scenario(seed)
         self._model = NodeModel(self._scenario)
-        self._functions = {name: _Function(name, scaler) for name, scaler in scalers.items()}
+        self._functions = {name: Running(name, scaler) for name, scaler in scalers.items()}
         self._free = {
             name: _Node(workload.node_cpu_millicores, workload.node_memory_bytes, workload.node_pods)
             for name in workload.node_names
@@ -100,6 +65,7 @@ class _Simulation:
             node.cpu -= resident.cpu_millicores
             node.memory -= resident.memory_bytes
             node.pods -= 1
+        self._watch = LoadWatch(workload, self._scenario, seed)
         self._tau_seen_s = dict.fromkeys(workload.node_names, workload.tau_create_s)
         self._owner: dict[str, str] = {}
         self._now_s, self._made, self._freed = 0.0, 0, False
@@ -115,6 +81,9 @@ class _Simulation:
     def run(self) -> Outcome:
         self._every(_SAMPLE_S, self._sample)
         self._every(_UTILISATION_S, self._sample_utilisation)
+        self._every(
+            self._watch.every_s, lambda: self._watch.sample(self._now_s, serving(self._functions.values()))
+        )
         while True:
             next_s = min(self._planned[0][0] if self._planned else math.inf, self._model.next_event_s())
             if next_s > self._workload.duration_s:
@@ -148,9 +117,9 @@ class _Simulation:
     # What comes from outside.
 
     def _come(self, pod: str, node: str) -> None:
-        self._model.bind(pod, node, 1, [], self._now_s)
+        self._bind(pod, node, None)
         end_s = self._now_s + self._workload.newcomer_lifetime_s
-        self._at(end_s, lambda: self._model.gone(pod, node, self._now_s))
+        self._at(end_s, lambda: self._gone(pod, node))
 
     def _aim(self, name: str, target: int) -> None:
         function = self._functions[name]
@@ -158,7 +127,7 @@ class _Simulation:
         function.track.aim(self._now_s, target, function.ready)
         self._decide(function)
 
-    def _ask_again(self, function: _Function) -> None:
+    def _ask_again(self, function: Running) -> None:
         if function.again_at_s <= self._now_s:
             self._decide(function)
 
@@ -172,26 +141,26 @@ class _Simulation:
             if freed and self._short(function):
                 self._decide(function)
 
-    def _short(self, function: _Function) -> bool:
+    def _short(self, function: Running) -> bool:
         return function.concurrency < function.target
 
-    def _others_short(self, function: _Function) -> bool:
+    def _others_short(self, function: Running) -> bool:
         return any(self._short(other) for other in self._functions.values() if other is not function)
 
     # Deciding, and carrying it out.
 
-    def _decide(self, function: _Function) -> None:
+    def _decide(self, function: Running) -> None:
         decision = function.scaler.decide(self._state(function), function.target)
         function.track.decided_s.append(decision.decided_s)
         function.again_at_s, function.keeps_warm = decision.again_at_s, decision.keeps_warm
         if decision.again_at_s < math.inf:
             self._at(function.again_at_s, lambda: self._ask_again(function))
         pods = function.pods
-        function.releases = [a for a in decision.actions if _releases(a, pods)]  # type: ignore[misc]
+        function.releases = [a for a in decision.actions if releases(a, pods)]  # type: ignore[misc]
         for action in decision.actions:
-            if isinstance(action, Resize) and not _releases(action, pods):
+            if isinstance(action, Resize) and not releases(action, pods):
                 pod = pods[action.pod]
-                more = _difference(action.size, pod.size)
+                more = difference(action.size, pod.size)
                 self._make_room(function, pod.node, more)
                 self._take(pod.node, more)
                 self._resize(pod, action.size)
@@ -200,18 +169,26 @@ class _Simulation:
                 self._create(function, action)
         self._settle(function)
 
-    def _create(self, function: _Function, action: Create) -> None:
+    def _create(self, function: Running, action: Create) -> None:
         size = action.size
         self._make_room(function, action.node, (size.cpu_millicores, size.memory_bytes))
         self._take(action.node, (size.cpu_millicores, size.memory_bytes))
         self._free[action.node].pods -= 1
         self._made += 1
         name = f"{function.name}-{self._made}"
-        function.pods[name] = _Pod(name, action.node, size, self._made)
+        function.pods[name] = Pod(name, action.node, size, self._made)
         self._owner[name] = function.name
-        self._model.bind(name, action.node, 1, [], self._now_s)
+        self._bind(name, action.node, size.cpu_millicores)
 
-    def _resize(self, pod: _Pod, size: Size) -> None:
+    def _bind(self, pod: str, node: str, cpu_millicores: int | None) -> None:
+        self._model.bind(pod, node, 1, [], self._now_s)
+        self._watch.bind(pod, node, self._now_s, cpu_millicores)
+
+    def _gone(self, pod: str, node: str) -> None:
+        self._model.gone(pod, node, self._now_s)
+        self._watch.gone(pod, node)
+
+    def _resize(self, pod: Pod, size: Size) -> None:
         if pod.ready:
             pod.serving, pod.growing_to = min(pod.serving, size.concurrency), size.concurrency
             if pod.growing_to <= pod.serving:
@@ -220,7 +197,7 @@ class _Simulation:
             self._model.resize(pod.name, pod.node, pod.generation, self._now_s)
         pod.size = size
 
-    def _make_room(self, function: _Function, node: str, needed: tuple[int, int]) -> None:
+    def _make_room(self, function: Running, node: str, needed: tuple[int, int]) -> None:
         """Release containers there now, where the room is needed."""
         here = [a for a in function.releases if function.pods[a.pod].node == node]
         while here and not self._has(node, needed):
@@ -232,7 +209,7 @@ class _Simulation:
                 f" which has {free.cpu}m and {free.memory} bytes free"
             )
 
-    def _settle(self, function: _Function) -> None:
+    def _settle(self, function: Running) -> None:
         """Release containers as soon as the target is met without them."""
         for action in list(function.releases):
             pod = function.pods[action.pod]
@@ -242,12 +219,12 @@ class _Simulation:
                 self._release(function, action)
         function.track.became(self._now_s, function.ready)
 
-    def _release(self, function: _Function, action: Remove | Resize) -> None:
+    def _release(self, function: Running, action: Remove | Resize) -> None:
         function.releases.remove(action)
         pod = function.pods[action.pod]
         self._freed = True
         if isinstance(action, Resize):
-            cpu, memory = _difference(action.size, pod.size)
+            cpu, memory = difference(action.size, pod.size)
             self._take(pod.node, (cpu, memory))
             self._resize(pod, action.size)
             return
@@ -255,7 +232,7 @@ class _Simulation:
         del self._owner[pod.name]
         self._take(pod.node, (-pod.size.cpu_millicores, -pod.size.memory_bytes))
         self._free[pod.node].pods += 1
-        self._model.gone(pod.name, pod.node, self._now_s)
+        self._gone(pod.name, pod.node)
 
     def _has(self, node: str, needed: tuple[int, int]) -> bool:
         free = self._free[node]
@@ -281,7 +258,7 @@ class _Simulation:
 
     # What is seen and noted.
 
-    def _state(self, function: _Function) -> State:
+    def _state(self, function: Running) -> State:
         workload = self._workload
         nodes = [
             NodeView(
@@ -293,7 +270,7 @@ class _Simulation:
         containers = [
             Container(p.name, p.node, p.size, p.ready, p.resizing, p.age) for p in function.pods.values()
         ]
-        return State(nodes, containers, self._now_s, self._others_short(function))
+        return State(nodes, containers, self._now_s, self._others_short(function), self._watch.loads)
 
     def _sample(self) -> None:
         workload = self._workload
@@ -313,14 +290,3 @@ class _Simulation:
         for free in self._free.values():
             self._outcome.cpu_utilisation.append(round(1 - free.cpu / workload.node_cpu_millicores, 4))
             self._outcome.memory_utilisation.append(round(1 - free.memory / workload.node_memory_bytes, 4))
-
-
-def _difference(to: Size, had: Size) -> tuple[int, int]:
-    return to.cpu_millicores - had.cpu_millicores, to.memory_bytes - had.memory_bytes
-
-
-def _releases(action: Action, pods: Mapping[str, _Pod]) -> bool:
-    """Whether the action takes concurrency away."""
-    if isinstance(action, Resize):
-        return action.size.concurrency <= pods[action.pod].size.concurrency
-    return isinstance(action, Remove)

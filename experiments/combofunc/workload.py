@@ -139,11 +139,17 @@ class Workload:
     resident_gib_per_core: tuple[float, float] = (1.0, 3.0)  # uniformly; a node has 2
     newcomers_every_s: float = 8.0  # on each node, on average (exponential gaps)
     newcomer_lifetime_s: float = 16.0
+    load_shows_speed: bool = True  # what slows a node down is seen in its load (node_load.py)
     trace: Path | None = None  # a folder of another Azure sample; None: the extract shipped
 
     @property
     def duration_s(self) -> float:
         return (self.minutes + 1) * self.minute_s
+
+    @property
+    def time_factor(self) -> float:
+        """How much faster than it was the trace is played."""
+        return 60 / self.minute_s
 
     @property
     def node_names(self) -> list[str]:

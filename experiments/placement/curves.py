@@ -22,7 +22,7 @@ __all__ = ["Axes", "run", "table"]
 class Axes:
     """Each step is played with the default spread, each spread with the default step."""
 
-    steps_s: Sequence[float] = (5.0, 15.0, 30.0, 60.0, 120.0, 300.0)
+    steps_s: Sequence[float] = (5.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0)
     spreads: Sequence[float] = (0.0, 0.1, 0.2, 0.34, 0.5, 0.7)
     default_step_s: float = 60.0
     default_spread: float = SPREAD

@@ -9,14 +9,26 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 
-from experiments.results.sections import SECTIONS, Figures, Section
+from experiments.results.section import Figures, Section
+from experiments.results.sections import SECTIONS
 from kwok.errors import LabError
 
 __all__ = ["RAW", "UnknownBench", "bench_of", "page", "section", "summary_table"]
 
 # Measurements behind the figures: too much to keep beside the page.
 RAW = frozenset(
-    {"by_curve", "choices", "equal_rounds", "mixes", "played", "rates", "rounds", "sweep", "utilisation"}
+    {
+        "by_curve",
+        "choices",
+        "equal_rounds",
+        "mixes",
+        "played",
+        "rates",
+        "rounds",
+        "rows",
+        "sweep",
+        "utilisation",
+    }
 )
 _HEAD = """\
 # Results
@@ -28,6 +40,7 @@ bootstrap intervals over seeds (or rounds) and functions. Reported seeds are 200
 up; nobody tuned on them.
 What was tried, and older figures: [ComboFunc](results/combofunc.md), [FCMA](results/fcma.md),
 [KneeScale](results/kneescale.md), [lab, extender, probe, gateway](results/lab.md),
+[how node speeds change](results/node-speeds.md),
 [of before the lab's nodes were calibrated](results/before-calibration.md).
 """
 

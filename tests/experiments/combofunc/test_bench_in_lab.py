@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.combofunc.arms import ARMS, AUTOPILOT, NO_INPLACE, RANDOM_FIT, STOCK, Choice
+from experiments.combofunc.arms import AUTOPILOT, LIVE_ARMS, NO_INPLACE, RANDOM_FIT, STOCK, Choice
 from experiments.combofunc.bench import Plan, run
 from experiments.combofunc.workload import FUNCTIONS, Workload
 from kwok.errors import TrafficError
@@ -36,7 +36,7 @@ def test_every_arm_meets_its_targets_and_a_second_run_plays_nothing(tmp_path: Pa
     )
     plan, partial, said = Plan([1], workload), tmp_path / "played.jsonl", list[str]()
     found = run(plan, CHOICES, partial, said.append)
-    assert set(found["time_ratio"]) == set(ARMS) - {"ours"}
+    assert set(found["time_ratio"]) == set(LIVE_ARMS) - {"ours"}
     for arm, (outcome,) in found["rounds"].items():
         for name, track in outcome["tracks"].items():
             assert track["cut_short"] == 0, (arm, name)

@@ -15,6 +15,7 @@ from experiments.combofunc.arms import (
     NO_INPLACE,
     RANDOM_FIT,
     STOCK,
+    TRIMARAN,
     Choice,
     Setup,
     candidates,
@@ -24,6 +25,7 @@ from experiments.combofunc.figures import compared
 from experiments.combofunc.model import Action, Create, Decision, Remove, Resize, Scaler, State
 from experiments.combofunc.simulation import Outcome, OvercommitError, simulate
 from experiments.combofunc.track import Track
+from experiments.combofunc.trimaran import PLUGINS
 from experiments.combofunc.workload import FUNCTIONS, Function, Targets, Workload
 from kwok.scenario import Scenario
 
@@ -124,7 +126,8 @@ def test_a_scaler_is_asked_again_when_it_said_so_and_when_others_are_short() -> 
 
 def choice(arm: str) -> Choice | None:
     homogeneous = {STOCK: Choice(3), RANDOM_FIT: Choice(4, keep_s=20.0), AUTOPILOT: Choice(5, True)}
-    return (homogeneous | {NO_INPLACE: Choice(5)}).get(arm)
+    trimaran = Choice(3, plugin="TargetLoadPacking")
+    return (homogeneous | {NO_INPLACE: Choice(5), TRIMARAN: trimaran}).get(arm)
 
 
 def no_planner(function: Function, in_place: bool, price_weight: float | None, keep_warm_s: float) -> Scaler:
@@ -168,7 +171,7 @@ def test_the_same_seed_gives_the_same(played: dict[str, Outcome]) -> None:
 def test_ratios_are_baseline_over_ours(played: dict[str, Outcome]) -> None:
     found = compared({arm: [outcome] for arm, outcome in played.items()})
     for key in ("time_ratio", "cost_ratio", "unit_cost_ratio"):
-        assert set(found[key]) == {"stock", "random_fit", "autopilot", "no_inplace"}
+        assert set(found[key]) == {"stock", "random_fit", "trimaran", "autopilot", "no_inplace"}
     arms = found["arms"]
     for key, of, least in (("time_ratio", "scaling_s", 0.02), ("cost_ratio", "cost", 0.0)):
         ratio = found[key]["stock"]
@@ -181,3 +184,4 @@ def test_ratios_are_baseline_over_ours(played: dict[str, Outcome]) -> None:
 def test_sweeps_try_every_size() -> None:
     assert [c.step for c in candidates(STOCK)] == [0, 1, 2, 3, 4, 5]
     assert {c.shrink_first for c in candidates(AUTOPILOT)} == {True, False}
+    assert {(c.step, c.plugin) for c in candidates(TRIMARAN)} == {(s, p) for s in range(6) for p in PLUGINS}

@@ -60,7 +60,7 @@ def test_the_default_walk_is_the_one_of_its_spread() -> None:
 
 def test_axes_meet_at_the_default_once() -> None:
     points = list(Axes().points())
-    assert len(points) == len(set(points)) == 11
+    assert len(points) == len(set(points)) == 12
     assert (60.0, SPREAD) in points
 
 

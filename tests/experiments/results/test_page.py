@@ -66,6 +66,12 @@ def test_what_is_kept_has_no_raw_measurements(tmp_path: Path) -> None:
 
 RATIO = {"geomean": 1.254, "low": 1.1, "high": 1.4}
 CELL = {"measured_s": 1.0, "lower_quartile_s": 0.9, "upper_quartile_s": 1.1, "emulated_s": 1.2, "error": 0.2}
+COSTS = {
+    "cost_ratio_total": 0.966,
+    "cost_ratio_mean": 0.98,
+    "cost_ratio_worst": 1.0,
+    "bound_ratio_mean": 1.005,
+}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +104,12 @@ CELL = {"measured_s": 1.0, "lower_quartile_s": 0.9, "upper_quartile_s": 1.1, "em
             {"mixes": 240}
             | {f"cost over {name}": RATIO for name in ("least-waste", "price", "most-pods", "random")}
             | {f"worst over {name}": 1.5 for name in ("least-waste", "price", "most-pods", "random")},
-            ("least-waste", "1.25 (1.10 to 1.40)", "1.50"),
+            ("least-waste", "1.254 (1.100 to 1.400)", "1.50"),
+        ),
+        (
+            "fcma --set paper80",
+            {"problems": 40, **COSTS, "paper": COSTS | {"cost_ratio_mean": 1.01}},
+            ("ours", "0.966", "0.980", "1.000", "1.005"),
         ),
         (
             "nodes",
@@ -163,6 +174,30 @@ def test_the_readme_says_what_came_out_and_where_ours_is_behind() -> None:
     assert "time against" not in said, "it is surely above 1"
     assert said.splitlines()[-1].startswith("| KneeScale's search | 75% (70% to 79%) of unknown curves")
     assert with_table("no marks", said) == "no marks"
+
+
+def test_both_worlds_of_trimaran_are_told() -> None:
+    keys = ("time_ratio", "unit_cost_ratio", "cost_ratio")
+    about = ABOUT | {"command": "surgekit bench combofunc --simulated"}
+    blind = {key: {"trimaran": RATIO | {"geomean": 3.0}} for key in keys}
+    figures = {"about": about, "seeds": [1], "load_hides_speed": blind}
+    figures |= {key: {"stock": RATIO, "trimaran": RATIO} for key in keys}
+    found = section(figures)
+    assert found.rows[1] == ("one size, placed by Trimaran", *["1.25 (1.10 to 1.40)"] * 3)
+    (note,) = [note for note in found.notes if "Trimaran" in note]
+    assert note.endswith("its row is 3.00 (1.10 to 1.40), 3.00 (1.10 to 1.40), 3.00 (1.10 to 1.40).")
+
+
+def test_placement_is_summed_up_where_busy_nodes_are() -> None:
+    about = ABOUT | {"command": "surgekit bench placement --simulated"}
+    points = [
+        {"step_s": step_s, "spread": spread, "probe_age_s": {"mean": 3.0}}
+        | {"speedup": dict.fromkeys(("ours", "known", "counted"), RATIO | {"geomean": gain})}
+        for step_s, spread, gain in ((20.0, 0.34, 1.3), (60.0, 0.34, 1.4), (60.0, 0.0, 0.99))
+    ]
+    said = summary_table({"a.json": {"about": about, "points": points}})
+    assert "200 pods take 1.30 (1.10 to 1.40) times as long" in said
+    assert "on nodes of equal speed: 0.99" in said
 
 
 def test_the_extenders_line_says_only_what_was_measured() -> None:
