@@ -100,7 +100,7 @@ REGISTRY = Group("registry", {"registry": "surgekit.dev/kwok/binaries/registry"}
 # Our own sources, for containers on a real node: kwok/images packs them.
 CONTAINERS = Group(
     "containers",
-    {name: f"surgekit.dev/kwok/binaries/containers/{name}" for name in ("function-server", "pause")},
+    {name: f"surgekit.dev/kwok/binaries/containers/{name}" for name in ("function-server", "microservice", "pause")},
     released=False,
 )
 CORE = (KWOK, ETCD, KUBERNETES)
