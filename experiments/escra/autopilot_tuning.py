@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from experiments.escra.policy_sweep import workloads
 from experiments.seeds import TUNING
 from limit_allocator.allocation.model import PERIOD_US, Integers
 
-__all__ = ["TUNED", "Outcome", "limited_by_autopilot"]
+__all__ = ["TUNED", "Outcome", "outcome"]
 
 _PERIODS_A_SECOND = 10
 _SEEDS = TUNING[20:22]
@@ -30,31 +31,31 @@ _FACTOR = 1.5
 TUNED = (Weights(), Weights())
 
 
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """Sums over containers and periods."""
+    """Of one container, each as a share of its work, so that large ones do not decide alone."""
 
-    def __init__(self) -> None:
-        self.waiting = self.slack = self.over = 0.0
-
-    def add(self, waiting: float, slack: float) -> None:
-        self.waiting, self.slack, self.over = self.waiting + waiting, self.slack + slack, self.over + (waiting > 0)
+    missed: float  # work that waits for the next period (CPU), periods above the limit (memory)
+    slack: float
 
 
-def limited_by_autopilot(
-    arriving_us: Sequence[int], first_us: float, weights: Weights, every_periods: int, works: bool
+def outcome(
+    arriving_us: Integers, first_us: float, next_limit: Callable[[list[float]], float] | None, works: bool
 ) -> Outcome:
-    """One container. What does not fit waits (CPU, `works`), or only counts as too much (memory)."""
-    autopilot, limit, waiting = Autopilot(PERIOD_US / 100, 200, weights), first_us, 0.0
-    found, samples = Outcome(), []
-    for step, arriving in enumerate(arriving_us):
+    """What does not fit waits (CPU, `works`) or only counts. Without `next_limit`, the first limit stays."""
+    limit, waiting, missed, slack = first_us, 0.0, 0.0, 0.0
+    samples: list[float] = []
+    for arriving in arriving_us.tolist():
         work = waiting + arriving
         used = min(work, limit)
-        found.add(work - used, limit - used)
         waiting = work - used if works else 0.0
+        missed += waiting if works else float(work > limit)
+        slack += limit - used
         samples.append(used if works else work)
-        if (step + 1) % every_periods == 0:
-            limit, samples = max(autopilot.recommend(samples), PERIOD_US / 100), []
-    return found
+        if next_limit and len(samples) == _PERIODS_A_SECOND:
+            limit, samples = max(next_limit(samples), PERIOD_US / 100), []
+    total = float(arriving_us.sum())
+    return Outcome(missed / (total if works else len(arriving_us)), slack / total)
 
 
 def _containers() -> Iterator[Integers]:
@@ -68,38 +69,31 @@ def _held(arriving_us: Integers) -> Integers:
     return np.convolve(arriving_us, np.ones(40) / 40)[: len(arriving_us)].astype(np.int64) + PERIOD_US // 10
 
 
-def _compared(every_periods: int, works: bool) -> list[tuple[float, float, Weights]]:
-    """Waiting work (or samples above the limit) and slack of each setting, over those of static limits."""
+def _compared(works: bool) -> list[tuple[float, float, Weights]]:
+    """What each setting misses, and its slack over that of static limits: means over containers."""
     loads = [load if works else _held(load) for load in _containers()]
-    peaks = [float(np.convolve(load, np.ones(10) / 10, "valid").max()) if works else float(load.max()) for load in loads]
-    static = Outcome()
-    for load, peak in zip(loads, peaks, strict=True):
-        waiting = 0.0
-        for arriving in load:
-            used = min(waiting + arriving, _FACTOR * peak)
-            static.add(waiting + arriving - used, _FACTOR * peak - used)
-            waiting = waiting + arriving - used if works else 0.0
+    peaks = [float(np.convolve(load, np.ones(10) / 10, "valid").max() if works else load.max()) for load in loads]
+    static = [outcome(load, _FACTOR * peak, None, works) for load, peak in zip(loads, peaks, strict=True)]
     rows = []
     for overrun, change, decay, slack in itertools.product(
         (2.0, 10.0, 100.0), (0.001, 0.05), (0.02, 0.2), (0.0, 2.0)
     ):
         weights = Weights(overrun, 1.0, change, change, decay, slack)
-        total = Outcome()
-        for load, peak in zip(loads, peaks, strict=True):
-            one = limited_by_autopilot(load, _FACTOR * peak, weights, every_periods, works)
-            total.waiting, total.slack, total.over = (
-                total.waiting + one.waiting, total.slack + one.slack, total.over + one.over
-            )  # fmt: skip
-        rows.append((total.waiting if works else total.over, total.slack / static.slack, weights))
+        found = [
+            outcome(load, _FACTOR * peak, Autopilot(PERIOD_US / 100, 200, weights).recommend, works)
+            for load, peak in zip(loads, peaks, strict=True)
+        ]
+        missed = float(np.mean([one.missed for one in found]))
+        rows.append((missed, float(np.mean([f.slack / s.slack for f, s in zip(found, static, strict=True)])), weights))
     return rows
 
 
 def main() -> None:
     for works in (True, False):
-        rows = _compared(_PERIODS_A_SECOND, works)
+        rows = _compared(works)
         least, slack, weights = min((row for row in rows if row[1] <= 1.0), key=lambda row: row[:2])
         sys.stdout.write(
-            f"{'CPU' if works else 'memory'}: {least:.3g} waiting or above, slack {slack:.2f} of static's: {weights}\n"
+            f"{'CPU' if works else 'memory'}: {least:.3g} missed, slack {slack:.2f} of static's: {weights}\n"
         )
         for row in sorted(rows, key=lambda row: row[0])[:8]:
             sys.stdout.write(f"   {row[0]:.3g} {row[1]:.2f} {row[2]}\n")

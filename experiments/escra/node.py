@@ -73,6 +73,7 @@ class Node:
                 for above in reversed(path.parents[:5]):
                     with suppress(OSError):
                         (above / "cgroup.subtree_control").write_text("+cpu +memory")
+        self._weigh()
         container = open_container(self.hierarchy, cgroup)
         if isinstance(container, Gone):
             raise LabError(f"{cgroup.path}: gone at once")
@@ -105,14 +106,18 @@ class Node:
                 if (path / "memory.oom_control").exists():
                     (path / "memory.oom_control").write_text("0")
 
-    def file(self, name: str) -> Path:
-        return self.directory / name
-
     def clear(self, name: str) -> Path:
         """An empty directory."""
         shutil.rmtree(self.directory / name, ignore_errors=True)
         (self.directory / name).mkdir()
         return self.directory / name
+
+    def _weigh(self) -> None:
+        """v1: as a kubelet does; else all containers together weigh as much as one process outside."""
+        for path in (self.hierarchy.tree("cpu"), self.hierarchy.tree("cpu") / "kubepods"):
+            with suppress(OSError):
+                if (path / "cpu.shares").exists():
+                    (path / "cpu.shares").write_text(str(1024 * (os.cpu_count() or 1)))
 
     def _directories(self, cgroup: ContainerCgroup) -> list[Path]:
         names = _V1 if self.hierarchy.version == 1 else ("",)

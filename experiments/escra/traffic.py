@@ -47,7 +47,7 @@ def play(
     node: Node, door: int, offsets_s: Sequence[float], duration_s: float, look: Callable[[float], None]
 ) -> tuple[Records, float]:
     """Send the requests. `look` is called all the time. Returns the records, and when offset 0 was."""
-    control, records = free_ports(1)[0], node.file("load.records")
+    control, records = free_ports(1)[0], node.directory / "load.records"
     records.unlink(missing_ok=True)
     process = subprocess.Popen(
         [
