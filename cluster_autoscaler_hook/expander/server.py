@@ -9,17 +9,13 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import flask
 import grpc
 import orjson
 import structlog
-from cryptography import x509
-from cryptography.hazmat.primitives import serialization
 from prometheus_client import CollectorRegistry
 
 from cluster_autoscaler_hook.catalogue import CatalogueError
@@ -29,11 +25,13 @@ from cluster_autoscaler_hook.expander.plan import Solve
 from cluster_autoscaler_hook.expander.service import Expander
 from cluster_autoscaler_hook.expander.settings import Settings
 from surgekit.process import logs
+from surgekit.process.bind import address, check_free, refused
 from surgekit.process.health_server import health_port
 from surgekit.process.http_port import HEALTH, PEER, HttpPort
 from surgekit.process.listener import Listener
 from surgekit.process.settings import SettingsError
 from surgekit.tls import CertificateError, ReloadingServerContext
+from surgekit.tls.grpc_credentials import reloading_credentials
 
 __all__ = ["Server", "run"]
 
@@ -64,11 +62,11 @@ class Server:
         self._grpc.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(_SERVICE.full_name, {"BestOptions": handler}),)
         )
-        _check_free("bind", settings.bind)
+        check_free("bind", settings.bind)
         if settings.tls_directory is None:
             self.port = self._grpc.add_insecure_port(settings.bind)
         else:
-            credentials = _reloading_credentials(settings.tls_directory)
+            credentials = reloading_credentials(settings.tls_directory)
             self.port = self._grpc.add_secure_port(settings.bind, credentials)
         self._http = [_listen("health_bind", settings.health_bind, health_port(self))]
         self.http_port = self._http[0].number
@@ -150,74 +148,9 @@ class Server:
 
 def _listen(key: str, bind: str, port: HttpPort) -> Listener:
     try:
-        return Listener(_address(key, bind), port)
+        return Listener(address(key, bind), port)
     except OSError as error:
-        raise _refused(key, bind, error) from error
-
-
-def _check_free(key: str, bind: str) -> None:
-    """Raise SettingsError if the port is in use; gRPC would only say that it failed."""
-    host, port = _address(key, bind)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        with socket.create_server((host.strip("[]"), port), family=family):
-            pass
-    except OSError as error:
-        raise _refused(key, bind, error) from error
-
-
-def _refused(key: str, bind: str, error: OSError) -> SettingsError:
-    why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)  # names: below 0
-    return SettingsError(f"{key}: {bind} cannot be listened on: {why}")
-
-
-def _address(key: str, bind: str) -> tuple[str, int]:
-    host, _, port = bind.rpartition(":")
-    if not port.isdecimal():
-        raise SettingsError(f"{key}: {bind!r} is not HOST:PORT")
-    return host, int(port)
-
-
-def _reloading_credentials(directory: Path) -> grpc.ServerCredentials:
-    """gRPC asks for the certificate at every handshake; None means unchanged."""
-    served = _pair(directory)
-    faulty = ""
-
-    def changed() -> grpc.ServerCertificateConfiguration | None:
-        nonlocal served, faulty
-        try:
-            pair = _pair(directory)
-        except CertificateError as error:
-            if str(error) != faulty:  # one log line for each fault, not for each handshake
-                faulty = str(error)
-                log.error("certificate not reloaded, the previous one stays in use", error=faulty)
-            return None
-        faulty = ""
-        if pair == served:
-            return None
-        served = pair
-        log.info("certificate reloaded")
-        return grpc.ssl_server_certificate_configuration([pair])
-
-    first = grpc.ssl_server_certificate_configuration([served])
-    return grpc.dynamic_ssl_server_credentials(
-        first,
-        changed,  # type: ignore[arg-type]  # the stubs forget that None means unchanged
-        require_client_authentication=False,
-    )
-
-
-def _pair(directory: Path) -> tuple[bytes, bytes]:
-    """Key and certificates. Raise CertificateError if they are no pair: every handshake would fail."""
-    try:
-        key, chain = (directory / "tls.key").read_bytes(), (directory / "tls.crt").read_bytes()
-        of_key = serialization.load_pem_private_key(key, password=None).public_key()
-        of_certificate = x509.load_pem_x509_certificate(chain).public_key()
-    except (OSError, ValueError, TypeError) as error:  # TypeError: the key is encrypted
-        raise CertificateError(f"tls.crt and tls.key in {directory} cannot be used: {error}") from error
-    if of_key != of_certificate:
-        raise CertificateError(f"tls.crt and tls.key in {directory} cannot be used: they are no pair")
-    return key, chain
+        raise refused(key, bind, error) from error
 
 
 def _one_arena() -> None:

@@ -104,6 +104,10 @@ class Ledger:
         row["written"] = row["sent_value"] = row["target"] = written or 0
         row["order"] = row["start"] = _NONE
 
+    def set_floors(self, slots: Integers, floors: Integers) -> None:
+        """What accounts need to join."""
+        self._rows["floor"][slots] = floors
+
     def remove(self, slots: Integers) -> None:
         """Close accounts. Only once the agent, or the end of the node, says that they are gone."""
         self._rows["group"][slots] = _NONE
@@ -194,6 +198,10 @@ class Ledger:
     def room(self) -> Integers:
         """Per group: what may still be given out; negative while the limit is below what is counted."""
         return self._limits - self.counted
+
+    def counted_of(self, slots: Integers) -> Integers:
+        """The most that each account can hold, now or when commands on their way arrive."""
+        return self._counted(slots)
 
     def decided(self, slots: Integers) -> Integers:
         """What accounts have once commands on their way arrive, with local growth; 0: not joined yet."""

@@ -121,9 +121,20 @@ class NodeAccount:
     def unspent(self, application: str) -> int:
         return self._reserves[application].base - self.spent(application)
 
+    def report(self, name: str) -> AccountReport:
+        """One container."""
+        return self._report(name, self._containers[name])
+
     def reports(self) -> Iterator[AccountReport]:
         """All containers."""
         return (self._report(name, account) for name, account in self._containers.items())
+
+    def has_reserve(self, application: str) -> bool:
+        """Whether a container of the application was found since this start."""
+        return application in self._reserves
+
+    def reserve_report(self, application: str) -> AccountReport:
+        return self._report(application, self._reserves[application])
 
     def reserve_reports(self) -> Iterator[AccountReport]:
         """All reserves, by application. Send them with `reports`, in one message."""

@@ -29,8 +29,11 @@ _SERVERS = {
     "surgekit-extender-tls": "surgekit-extender",
     "surgekit-expander-tls": "surgekit-expander",
     "surgekit-adapter-tls": "surgekit-adapter",
+    "surgekit-limit-allocator-tls": "surgekit-limit-allocator",
 }
 _CLIENTS = ("surgekit-scheduler-client-tls=kube-scheduler",)
+# In a namespace of its own; kept where its keeper has the right (manifests/limit-allocator/agent).
+_AGENT = Client("surgekit-limit-agent-tls", "surgekit-limit-agent", namespace="surgekit-agents")
 
 
 @app.command()
@@ -56,7 +59,7 @@ def secrets(
     ] = None,
     client: Annotated[
         list[str] | None,
-        typer.Option(help="SECRET=COMMON_NAME of a client; the scheduler and Prometheus unless given."),
+        typer.Option(help="SECRET=COMMON_NAME of a client; the scheduler and the limit agents unless given."),
     ] = None,
     kubeconfig: Annotated[
         Path | None, typer.Option(help="Cluster; the pod's own or the current one.")
@@ -71,6 +74,7 @@ def secrets(
                 for name, hosts in _pairs(server or _services(namespace))
             ),
             *(Client(name, common_name) for name, common_name in _pairs(client or _CLIENTS)),
+            *(() if client else (_AGENT,)),
         ]
         changes = ensure_secrets(Kube.connect(kubeconfig), namespace, _CA_SECRET, wanted, datetime.now(UTC))
         _say(changes, json_file)

@@ -123,6 +123,15 @@ def combofunc(settings: SettingsFile = None, kubeconfig: Kubeconfig = None) -> N
     run(load(Settings, settings), _has_cluster(kubeconfig))
 
 
+@app.command()
+def limit_agent(settings: SettingsFile = None) -> None:
+    """Report what a node's containers use, and write their limits (Escra)."""
+    from limit_allocator.agent.controller import run
+    from limit_allocator.agent.settings import Settings
+
+    run(load(Settings, settings))
+
+
 @app.command("load-balancer")
 def load_balancer(
     settings: SettingsFile = None,

@@ -47,6 +47,7 @@ class Lease:
         self.metadata: dict[str, Any] = {"namespace": namespace, "name": name}  # as last read
         self._not_before_s = -float("inf")  # having stepped down, when to try again
         self.term = 0  # counts takeovers; renewing after a lapse without another holder starts no new term
+        self.transitions = 0  # takeovers by any replica, as the Lease counts them
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"lease {name}", daemon=True)
 
@@ -111,12 +112,13 @@ class Lease:
     def _spec(self, before: dict[str, Any]) -> dict[str, Any]:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         taken_over = before.get("holderIdentity") != self._identity
+        self.transitions = int(before.get("leaseTransitions") or 0) + taken_over
         return before | {
             "holderIdentity": self._identity,
             "leaseDurationSeconds": _DURATION_S,
             "acquireTime": now if taken_over else before.get("acquireTime", now),
             "renewTime": now,
-            "leaseTransitions": int(before.get("leaseTransitions") or 0) + taken_over,
+            "leaseTransitions": self.transitions,
         }
 
     def _run(self) -> None:

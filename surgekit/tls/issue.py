@@ -61,6 +61,7 @@ class Server:
 
     name: str
     hosts: tuple[str, ...]
+    namespace: str | None = None  # of its Secret; None: that of the CA
 
     def __post_init__(self) -> None:
         if not self.hosts:
@@ -75,6 +76,7 @@ class Client:
 
     name: str
     common_name: str
+    namespace: str | None = None  # of its Secret; None: that of the CA
 
 
 Leaf = Server | Client

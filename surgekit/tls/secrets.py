@@ -29,6 +29,7 @@ def ensure_secrets(
 ) -> tuple[Change, ...]:
     """Keep one Secret per leaf, with the leaf's name, signed by the CA in `ca_secret`.
 
+    A leaf with a namespace of its own is left out where we may not read its Secret: its part is not installed.
     Writes name the version they replace. Of two concurrent runs one starts over, and finds the other's CA
     instead of overwriting it.
     """
@@ -44,17 +45,31 @@ def ensure_secrets(
 def _ensure_once(
     kube: Kube, namespace: str, ca_secret: str, wanted: Sequence[Leaf], now: datetime
 ) -> tuple[Change, ...]:
-    secrets = {name: _read(kube, namespace, name) for name in (ca_secret, *(leaf.name for leaf in wanted))}
-    stored = {leaf.name: pem for leaf in wanted if (pem := _pem(secrets[leaf.name], "tls.crt", "tls.key"))}
-    renewal = renew(_pem(secrets[ca_secret], "ca.crt", "ca.key"), stored, wanted, now)
+    authority = _read(kube, namespace, ca_secret)
+    secrets = {leaf: _read(kube, namespace, leaf.name) for leaf in wanted if leaf.namespace is None}
+    secrets |= _elsewhere(kube, [leaf for leaf in wanted if leaf.namespace is not None])
+    stored = {leaf.name: pem for leaf, of in secrets.items() if (pem := _pem(of, "tls.crt", "tls.key"))}
+    renewal = renew(_pem(authority, "ca.crt", "ca.key"), stored, list(secrets), now)
     # The CA first: if the run is interrupted after it, the next run finds the key that its leaves need.
     ca = renewal.ca
     data = {"ca.crt": ca.certificates, "ca.key": ca.keys}
-    _write(kube, namespace, ca_secret, secrets[ca_secret], kind="Opaque", data=data)
-    for name, pem in renewal.leaves.items():
+    _write(kube, namespace, ca_secret, authority, kind="Opaque", data=data)
+    for leaf, secret in secrets.items():
+        pem = renewal.leaves[leaf.name]
         data = {"tls.crt": pem.certificates, "tls.key": pem.keys, "ca.crt": ca.certificates}
-        _write(kube, namespace, name, secrets[name], kind="kubernetes.io/tls", data=data)
+        _write(kube, leaf.namespace or namespace, leaf.name, secret, kind="kubernetes.io/tls", data=data)
     return renewal.changes
+
+
+def _elsewhere(kube: Kube, wanted: Sequence[Leaf]) -> dict[Leaf, dict[str, Any] | None]:
+    found = {}
+    for leaf in wanted:
+        try:
+            found[leaf] = _read(kube, leaf.namespace or "", leaf.name)
+        except ApiError as error:
+            if error.code != 403:
+                raise
+    return found
 
 
 def _read(kube: Kube, namespace: str, name: str) -> dict[str, Any] | None:

@@ -28,6 +28,7 @@ def installed(binaries: Binaries) -> Iterator[Lab]:
             "kneescale",
             "combofunc",
             "adapter",
+            "limit-allocator",
         ):
             lab.apply(MANIFESTS / directory)
         yield lab

@@ -40,6 +40,7 @@ PROMETHEUS_OPERATOR = (
         "combofunc",
         "adapter",
         "adapter/apiservices",
+        "limit-allocator",
     ],
 )
 def test_the_api_server_takes_everything_and_warns_of_nothing(installed: Lab, directory: str) -> None:
@@ -89,6 +90,7 @@ def _module(version: str) -> Path:
         "surgekit-kneescale",
         "surgekit-combofunc",
         "surgekit-adapter",
+        "surgekit-limit-allocator",
     ],
 )
 def test_hardened_pods_are_let_in_spread_and_kept_available(installed: Lab, name: str) -> None:
@@ -117,6 +119,7 @@ def test_services_find_their_pods(installed: Lab) -> None:
         ("surgekit-kneescale", {8080}),
         ("surgekit-combofunc", {8080}),
         ("surgekit-adapter", {8443, 8080}),
+        ("surgekit-limit-allocator", {8444, 8080}),
     ):
 
         def ports(name: str = name) -> set[int]:

@@ -40,15 +40,22 @@ def lose_the_ca(lab: Lab) -> None:
 
 
 def test_the_keeper_of_certificates_runs_under_its_own_account(installed: Lab) -> None:
-    assert keep_certificates(installed) == ["created"] * 5
-    assert keep_certificates(installed) == ["kept"] * 5
-    servers = ("surgekit-extender-tls", "surgekit-expander-tls", "surgekit-adapter-tls")
+    assert keep_certificates(installed) == ["created"] * 7
+    assert keep_certificates(installed) == ["kept"] * 7
+    servers = (
+        "surgekit-extender-tls",
+        "surgekit-expander-tls",
+        "surgekit-adapter-tls",
+        "surgekit-limit-allocator-tls",
+    )
     for name in (*servers, "surgekit-scheduler-client-tls"):
         secret = installed.kube.get(f"/api/v1/namespaces/{NAMESPACE}/secrets/{name}")
         assert (secret["type"], set(secret["data"])) == (
             "kubernetes.io/tls",
             {"ca.crt", "tls.crt", "tls.key"},
         )
+    agents = installed.kube.get("/api/v1/namespaces/surgekit-agents/secrets/surgekit-limit-agent-tls")
+    assert set(agents["data"]) == {"ca.crt", "tls.crt", "tls.key"}
     # As the README has a control-plane node read it.
     template = '{{index .data "tls.crt" | base64decode}}'
     read = (
@@ -63,7 +70,7 @@ def test_the_keeper_of_certificates_runs_under_its_own_account(installed: Lab) -
     assert installed.kubectl(*read).startswith("-----BEGIN CERTIFICATE-----")
     # A CA removed on purpose (README, "Certificates") takes everything it signed with it.
     lose_the_ca(installed)
-    assert keep_certificates(installed) == ["created"] + ["renewed"] * 4
+    assert keep_certificates(installed) == ["created"] + ["renewed"] * 6
 
 
 def test_the_keeper_of_certificates_cannot_make_itself_another_account(installed: Lab) -> None:

@@ -18,6 +18,7 @@ import combofunc.settings
 import function_gateway.settings
 import hpa_replacement.adapter.settings
 import hpa_replacement.settings
+import limit_allocator.settings
 import node_speed_probe.settings
 import scheduler_extender.settings
 from kwok.binaries import Binaries
@@ -39,6 +40,7 @@ PARTS = {
     "adapterApiServices": "adapter/apiservices",
     "combofunc": "combofunc",
     "loadBalancer": "load-balancer",
+    "limitAllocator": "limit-allocator",
     "monitoring": "overlays/monitoring",
 }
 # Instead of the objects that our own keeper of certificates needs.
@@ -53,6 +55,7 @@ SETTINGS: dict[str, type[Any]] = {
     "adapter": hpa_replacement.adapter.settings.Settings,
     "combofunc": combofunc.settings.Settings,
     "balancer": function_gateway.settings.Settings,
+    "limit-allocator": limit_allocator.settings.Settings,
 }
 
 

@@ -29,7 +29,8 @@ BROUGHT = {"requests": "prometheus-api-client", "urllib3": "kubernetes", "werkze
 OPTIONAL = {"hpa_replacement/plot.py": {"matplotlib"}}
 # ComboFunc's oracle is for tests and benches.
 ORACLES = {"combofunc/planner/exact.py"}
-PROMETHEUS = "surgekit/prometheus/"  # what reads Prometheus comes with the parts that do
+# Plumbing that reads Prometheus or serves gRPC comes with the parts that do.
+WITH_PARTS = ("surgekit/prometheus/", "surgekit/tls/grpc_credentials.py")
 
 
 def distributions(extra: str | None = None) -> set[str]:
@@ -66,7 +67,7 @@ def test_no_distribution_is_named_twice() -> None:
 def _imported(file: Path, every: bool = False) -> Iterator[str]:
     """Distributions that a module of ours imports; unless `every`, without what it can do without."""
     name = str(file.relative_to(ROOT))
-    if not every and (name in ORACLES or name.startswith(PROMETHEUS)):
+    if not every and (name in ORACLES or name.startswith(WITH_PARTS)):
         return
     skipped = set() if every else OPTIONAL.get(name, set())
     distribution_of = {module: distribution for distribution, module in MODULE_OF.items()}

@@ -39,6 +39,7 @@ def test_it_passes_on_only_when_it_was_not_renewed_for_its_duration(server: Fake
     assert b.attempt(now_s + 32.0)
     (found,) = server.objects("leases")
     assert found["spec"]["leaseTransitions"] == 2
+    assert (a.transitions, b.transitions) == (1, 2)
     assert not a.attempt(now_s + 33.0)
     assert not a.held
 

@@ -1,0 +1,92 @@
+"""The conditions of a DistributedContainer. The CRD explains their reasons to users."""
+
+from __future__ import annotations
+
+from limit_allocator.allowance import Allowance
+from limit_allocator.membership import Application
+from limit_allocator.view import View
+from surgekit.kube.conditions import Condition
+from surgekit.process.modes import Mode
+
+__all__ = ["REASONS", "conditions", "invalid"]
+
+REASONS = {
+    "Enforced": ("Enforcing", "Waiting", "AgentsSilent", "NoPods", "Shadow", "Off", "InvalidSpec"),
+    "LimitInForce": ("AsWritten", "AllowedLess", "InvalidSpec"),
+    "CeilingsFit": ("Fit", "LimitsCounted", "NotEnforcing", "InvalidSpec"),
+    "Exclusive": ("AllItsOwn", "PodsOfAnother", "InvalidSpec"),
+}
+_NAMED = 3  # pods and nodes named in a message
+
+
+def conditions(application: Application, allowance: Allowance, view: View) -> list[Condition]:
+    return [
+        _enforced(application, view),
+        _limit(allowance),
+        _ceilings(application, allowance),
+        _own(application),
+    ]
+
+
+def invalid(why: str) -> list[Condition]:
+    """For a spec that cannot be read. What was enforced before stays in force."""
+    return [
+        Condition("Enforced", False, "InvalidSpec", f"the last valid spec stays in force: {why}"),
+        *(Condition(type_, None, "InvalidSpec", why) for type_ in REASONS if type_ != "Enforced"),
+    ]
+
+
+def _enforced(application: Application, view: View) -> Condition:
+    mode, count = application.mode, len(application.pods)
+    if mode is Mode.OFF:
+        return Condition("Enforced", False, "Off", "nothing is looked at and every limit is its author's")
+    if mode is Mode.SHADOW:
+        return Condition("Enforced", False, "Shadow", f"{count} pods are watched; no limit is changed")
+    if not count:
+        why = (
+            f"{len(application.left_alone)} that it selects are left alone" if application.left_alone else ""
+        )
+        return Condition("Enforced", False, "NoPods", why or "it selects no running pod")
+    if view.silent_nodes:
+        return Condition(
+            "Enforced", False, "AgentsSilent",
+            f"no word from the agents of {_names(sorted(view.silent_nodes))}; limits there stay as they were",
+        )  # fmt: skip
+    if view.waiting:
+        return Condition(
+            "Enforced", False, "Waiting", f"{view.waiting} containers still run at their ceilings"
+        )
+    return Condition(
+        "Enforced", True, "Enforcing", f"the limits of {len(view.containers)} containers follow need"
+    )
+
+
+def _limit(allowance: Allowance) -> Condition:
+    if allowance.limited_by:
+        return Condition("LimitInForce", False, "AllowedLess", "; ".join(allowance.limited_by))
+    return Condition("LimitInForce", True, "AsWritten", "the global limit is in force as the spec has it")
+
+
+def _ceilings(application: Application, allowance: Allowance) -> Condition:
+    if not application.enforces:
+        return Condition("CeilingsFit", None, "NotEnforcing", "ceilings are set in mode enforce only")
+    if allowance.kept_because:
+        why = "; ".join(allowance.kept_because)
+        return Condition("CeilingsFit", False, "LimitsCounted", f"pods keep their authors' limits: {why}")
+    return Condition("CeilingsFit", True, "Fit", "new pods get the global limit as their ceiling")
+
+
+def _own(application: Application) -> Condition:
+    if application.of_others:
+        names = _names([f"{pod.name} ({owner})" for pod, owner in application.of_others])
+        return Condition(
+            "Exclusive", False, "PodsOfAnother", f"older DistributedContainers have {names} of its pods"
+        )
+    return Condition(
+        "Exclusive", True, "AllItsOwn", "no other DistributedContainer has a pod that it selects"
+    )
+
+
+def _names(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

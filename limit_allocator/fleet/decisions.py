@@ -1,0 +1,145 @@
+"""The limits of all containers that share parameters, decided together."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from limit_allocator.allocation.cpu import CpuContainers, next_quotas
+from limit_allocator.allocation.memory import MemoryAccounts, next_limits
+from limit_allocator.allocation.model import Booleans, Integers, Parameters, Reason, Variant
+from limit_allocator.fleet.slots import Kind
+from limit_allocator.fleet.state import CPU, MEMORY, State
+
+__all__ = ["Decisions"]
+
+# Ticks come more often when memory is short: CPU has no news then.
+_CPU_EVERY_S = 0.05
+_STUCK_FOR_S = 2.0  # longer than that no container waits at its limit: then the kernel decides
+
+
+class Decisions:
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._containers: dict[Parameters, Integers] = {}
+        self._accounts: dict[Parameters, Integers] = {}  # containers and reserves
+        self._cpu_at_s = float("-inf")
+        self._reclaimed_at_s: dict[Parameters, float] = {}
+
+    def decide(self, now_s: float) -> None:
+        """Aim both ledgers at the new limits."""
+        if self._state.members_changed:
+            self._collect()
+        if now_s - self._cpu_at_s >= _CPU_EVERY_S:
+            self._cpu_at_s = now_s
+            for parameters, slots in self._containers.items():
+                self._cpu(slots, parameters, now_s)
+        for parameters, slots in self._accounts.items():
+            self._memory(slots, parameters, now_s)
+        self._state.memory_changed = False
+
+    def _collect(self) -> None:
+        """Sort the slots by their parameters."""
+        state = self._state
+        state.members_changed = False
+        number: dict[Parameters, int] = {}
+        of_group = np.array([number.setdefault(p, len(number)) for p in state.parameters], np.int64)
+        kind = state.slots.kind
+        accounts = np.flatnonzero((kind == Kind.CONTAINER) | (kind == Kind.RESERVE))
+        of = of_group[state.slots.group[accounts]]
+        self._accounts = {p: accounts[of == i] for p, i in number.items() if (of == i).any()}
+        self._containers = {p: slots[kind[slots] == Kind.CONTAINER] for p, slots in self._accounts.items()}
+        self._reclaimed_at_s = {p: t for p, t in self._reclaimed_at_s.items() if p in number}
+
+    def _reachable(
+        self, resource: int, slots: Integers, parameters: Parameters, now_s: float
+    ) -> tuple[Integers, Integers, Booleans, Booleans]:
+        """Slots that are decided about, what they have, which are silent, and which keep what they have.
+
+        A newcomer that no command can reach takes nothing from others.
+        """
+        state = self._state
+        have = state.have(resource, slots)
+        silent = state.silent(slots, parameters.silent_after_s, now_s)
+        kept = silent | ~(state.slots.confirmed[slots] | state.slots.shadow[slots])
+        out = kept & (have == 0)
+        if out.any():
+            slots, have, silent, kept = slots[~out], have[~out], silent[~out], kept[~out]
+        return slots, have, silent, kept
+
+    def _cpu(self, slots: Integers, parameters: Parameters, now_s: float) -> None:
+        state, of = self._state, self._state.slots
+        slots, have, silent, kept = self._reachable(CPU, slots, parameters, now_s)
+        window = state.telemetry.window(slots, parameters.window_periods)
+        if silent.any():
+            heard_at_s = np.where(silent, -np.inf, window.heard_at_s)
+            window = dataclasses.replace(window, heard_at_s=heard_at_s)
+        of.used_us[slots] = window.used_us[:, 0]
+        floor = np.full(len(slots), parameters.floor_us)
+        rows = CpuContainers(of.group[slots], have, floor, of.cpu_ceiling_us[slots], window)
+        quotas = next_quotas(rows, state.limits[CPU], parameters, now_s)
+        quota, reason = quotas.quota_us, quotas.reason
+        if parameters.variant != Variant.BEST:
+            # These move step by step: a step for each report.
+            step = (reason == Reason.THROTTLED) | (reason == Reason.UNUSED)
+            kept = kept | (step & ~of.fresh[slots])
+        of.fresh[slots] = False
+        if kept.any():
+            quota = np.where(kept, have, quota)
+        self._aim(CPU, slots, quota, (reason, quotas.wanted_us), now_s)
+
+    def _memory(self, slots: Integers, parameters: Parameters, now_s: float) -> None:
+        state, of = self._state, self._state.slots
+        slots, have, _, kept = self._reachable(MEMORY, slots, parameters, now_s)
+        is_reserve = of.kind[slots] == Kind.RESERVE
+        stuck_at = self._stuck(slots, have, parameters, now_s)
+        since_s = now_s - self._reclaimed_at_s.setdefault(parameters, now_s)
+        reclaim = since_s >= parameters.reclaim_every_s
+        newcomers = (have == 0) & ~is_reserve
+        if not (reclaim or state.memory_changed or stuck_at.any() or newcomers.any()):
+            return
+        if reclaim:
+            self._reclaimed_at_s[parameters] = now_s
+        used, ceiling = of.used_bytes[slots], of.memory_ceiling_bytes[slots]
+        floor = np.full(len(slots), parameters.floor_bytes)
+        if kept.any():
+            # They neither give nor take.
+            used, ceiling, floor = (np.where(kept, have, column) for column in (used, ceiling, floor))
+            stuck_at = np.where(kept, 0, stuck_at)
+        limits = next_limits(
+            MemoryAccounts(
+                of.group[slots], of.node[slots], have, used, floor, ceiling, stuck_at, is_reserve
+            ),
+            state.limits[MEMORY], state.room_bytes, parameters, reclaim=reclaim,
+        )  # fmt: skip
+        limit = np.where(kept, have, limits.limit_bytes)
+        self._aim(MEMORY, slots, limit, (limits.reason, limit), now_s)
+
+    def _stuck(self, slots: Integers, have: Integers, parameters: Parameters, now_s: float) -> Integers:
+        """The limits that containers hit and that are not raised yet."""
+        of = self._state.slots
+        stuck_at = of.stuck_at_bytes[slots]
+        if not stuck_at.any():
+            return stuck_at
+        enough = np.minimum(stuck_at + parameters.growth_bytes, of.memory_ceiling_bytes[slots])
+        over = (have >= enough) | (now_s - of.stuck_since_s[slots] > _STUCK_FOR_S)
+        stuck_at = np.where(over, 0, stuck_at)
+        of.stuck_at_bytes[slots] = stuck_at
+        return stuck_at
+
+    def _aim(
+        self, resource: int, slots: Integers, values: Integers, why: tuple[Integers, Integers], now_s: float
+    ) -> None:
+        """Aim at these values. `why`: reasons, and what was wanted before the application's limit."""
+        of = self._state.slots
+        shadow = of.shadow[slots]
+        enforced = slots[~shadow]
+        self._state.ledgers[resource].set_targets(enforced, values[~shadow])
+        changed = values != of.decided[resource, slots]
+        at = slots[changed]
+        of.before[resource, at] = of.decided[resource, at]
+        of.decided[resource, at] = values[changed]
+        of.reason[resource, at] = why[0][changed]
+        of.wanted[resource, at] = why[1][changed]
+        of.changed_at_s[resource, at] = now_s

@@ -1,0 +1,94 @@
+"""Containers as their agents find them, keep them, and say that they are gone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from limit_allocator.fleet.agents import Agent
+from limit_allocator.fleet.groups import Groups
+from limit_allocator.fleet.intake import Keys, Tables, check_roll
+from limit_allocator.fleet.pods import tell_changed
+from limit_allocator.fleet.state import NO_CEILING, State
+from limit_allocator.wire.messages import Found, Pod, Report
+
+__all__ = ["Roster"]
+
+
+class Roster:
+    def __init__(self, state: State, groups: Groups) -> None:
+        self._state = state
+        self._groups = groups
+        self.names: dict[int, tuple[str, str]] = {}  # pod uid and container id, by slot
+
+    def call(self, agent: Agent, report: Report, tables: Tables, now_s: float) -> bool:
+        """Take over who is found and who is gone. False: too early to say."""
+        listing = not agent.listed
+        if listing and agent.restarted and not report.found and agent.slot_of_id and agent.pods:
+            # A new agent may not have looked yet. What its predecessor has limited stays counted.
+            return False
+        known = {} if listing else agent.keys.slot_of
+        gone = [] if listing else tables.gone.tolist()
+        gone_ids = {self.names[known[key]][1] for key in gone if known.get(key, -1) >= 0}
+        staying = set() if listing else agent.slot_of_id.keys() - gone_ids
+        check_roll(report, tables, known, gone, staying)
+
+        slots = {key: slot for key, slot in known.items() if key not in set(gone)}
+        joined = set(tables.cpu_accounts[0][tables.cpu_accounts[2] != 0].tolist())
+        for container_id in gone_ids:
+            self._lose(agent, container_id)
+        for found in report.found:
+            slot = agent.slot_of_id.get(found.container_id, -1)
+            slots[found.key] = slot = slot if slot >= 0 else self._add(agent, found)
+            if slot >= 0:
+                self._state.slots.key[slot] = found.key
+                self._state.slots.found_at_s[slot] = now_s
+                self._state.slots.registering[slot] = found.key not in joined
+        if listing:
+            found_ids = {f.container_id for f in report.found}
+            for container_id in agent.slot_of_id.keys() - found_ids:
+                self._lose(agent, container_id)
+            if agent.restarted:
+                for application in agent.reserves.keys() - {r.application for r in report.reserves}:
+                    self._state.remove(agent.reserves.pop(application))
+        agent.keys, agent.listed, agent.restarted = Keys(slots), True, False
+        tell_changed(agent, {self.names[slot][0] for slot in agent.slot_of_id.values()})
+        return True
+
+    def lose_all(self, agent: Agent) -> None:
+        for container_id in list(agent.slot_of_id):
+            self._lose(agent, container_id)
+        for slot in agent.reserves.values():
+            self._state.remove(slot)
+        agent.keys, agent.reserves = Keys({}), {}
+        tell_changed(agent, set())
+
+    def slots_of_pod(self, agent: Agent, uid: str) -> list[int]:
+        return [slot for slot in agent.slot_of_id.values() if self.names[slot][0] == uid]
+
+    def set_ceilings(self, slot: int, pod: Pod, found: Found | None = None) -> None:
+        """As the pod's spec has them; until the API server has the container's id, as its agent has them."""
+        of = self._state.slots
+        ceiling = next((c for c in pod.ceilings if c.container_id == self.names[slot][1]), found)
+        if ceiling is None:
+            return
+        of.cpu_ceiling_us[slot] = ceiling.quota_us or NO_CEILING
+        of.memory_ceiling_bytes[slot] = ceiling.memory_bytes or NO_CEILING
+        self._state.set_floors(int(of.group[slot]), np.array([slot]))
+        self._state.memory_changed = True
+
+    def _add(self, agent: Agent, found: Found) -> int:
+        pod = agent.pods.get(found.pod_uid)
+        if pod is None:
+            return -1
+        group = self._groups.of(pod.application)
+        slot = self._state.add_container(group.index, agent.index, shadow=not pod.enforce)
+        self.names[slot] = (found.pod_uid, found.container_id)
+        agent.slot_of_id[found.container_id] = slot
+        self._state.slots.confirmed[slot] = agent.node in group.confirmed
+        self.set_ceilings(slot, pod, found)
+        return slot
+
+    def _lose(self, agent: Agent, container_id: str) -> None:
+        slot = agent.slot_of_id.pop(container_id)
+        del self.names[slot]
+        self._state.remove(slot)
