@@ -13,7 +13,7 @@ The weights are not published. Escra's authors tuned them for performance, and s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +29,13 @@ _AT_LIMIT = 0.97
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    overrun: float = 20.0
-    underrun: float = 1.0
-    limit_change: float = 0.01
-    model_change: float = 0.01
-    cost_decay: float = 0.1
+    overrun: float
+    underrun: float
+    limit_change: float
+    model_change: float
+    cost_decay: float
     # Not in Autopilot: of two models that never overran, the one with less slack is better. 0: they are equal.
-    slack: float = 1.0
+    slack: float
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Autopilot:
 
     step: float
     steps: int
-    weights: Weights = field(default_factory=Weights)
+    weights: Weights
 
     def __post_init__(self) -> None:
         models = [(decay, margin) for decay in _DECAYS for margin in _MARGINS]

@@ -13,10 +13,12 @@ import numpy as np
 from experiments.escra.applications import APPLICATIONS
 from experiments.escra.arms import Arm, Peaks, sums
 from experiments.escra.autopilot_tuning import TUNED
+from experiments.escra.chain import Chain
 from experiments.escra.figures import figures
 from experiments.escra.limiters import AutopilotLimits, Limiter
 from experiments.escra.loads import TRACE, arrivals_s, trace_rates
 from experiments.escra.node import Node
+from experiments.escra.node_bench import STEPPING_ARMS, reaction, stepping
 from experiments.escra.observer import SAMPLE_S, Observed, Observer
 from experiments.escra.plan import Plan, Run, add_finished, read_finished
 from experiments.escra.rules import RulesInProcess
@@ -57,14 +59,28 @@ def run(plan: Plan, partial: Path | None, say: Callable[[str], None]) -> Json:
             found = once(one.key, lambda o=one: _measure(node, plan, o, peaks[o.application, o.load]))  # type: ignore[misc]
             if not known:
                 say(f"{number} of {len(runs)}: {one.key} p99.9 {found['answers']['p999_ms']:.0f} ms")
-        return figures({one.key: finished[one.key] for one in runs}, plan, peaks)
+        found = figures({one.key: finished[one.key] for one in runs}, plan, peaks)
+
+        def make(arm: Arm, cpu_us: int, memory_bytes: int) -> Limiter:
+            return limiter_of(arm, cpu_us, memory_bytes, plan.in_process)
+
+        if plan.reaction_containers:
+            say(f"reaction with {plan.reaction_containers} containers")
+            found["reaction_ms"] = once("reaction", lambda: reaction(node, plan, make))
+            found["agent_core_share"] = found["reaction_ms"]["limiter"].get("agent_core_share")
+        if plan.stepping:
+            found["stepping"] = {}
+            for name in STEPPING_ARMS:
+                say(f"a load in steps, {name}")
+                found["stepping"][name] = once(f"stepping/{name}", lambda n=name: stepping(node, n, make))  # type: ignore[misc]
+        return found
 
 
 def limiter_of(arm: Arm, cpu_us: int, memory_bytes: int, in_process: bool) -> Limiter:
     if arm.ours:
         if in_process:
             return RulesInProcess(arm.ours, cpu_us, memory_bytes)
-        raise NotImplementedError
+        return Chain(arm.ours, cpu_us, memory_bytes, arm.report_period_s)
     if arm.autopilot_every_s:
         return AutopilotLimits(arm.autopilot_every_s, TUNED)
     return Limiter()

@@ -3,7 +3,7 @@
     python -m experiments.escra.controller_process PORT CERTIFICATES APPLICATION STATUS
 
 It does what the controller's shell does with the API server, from a file: APPLICATION is JSON. STATUS is
-written once a second. Everything else is the shipped code: `Fleet` decides, `AgentServer` talks to agents.
+written five times a second. Everything else is the shipped code: `Fleet` decides, `AgentServer` talks to agents.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ AGENT = "surgekit-limit-agent"  # the name in agents' certificates
 NODE = "bench"
 _TERM = 1
 _TICK_S = 0.1
-_STATUS_S = 1.0
+_STATUS_S = 0.2
 
 
 class _Controller:
@@ -99,7 +99,6 @@ class _Controller:
         group = self._fleet.groups.get(self._name)
         delays_s = [] if group is None else list(group.registration_delays_s)
         said = {
-            "registered": len(delays_s),
             "registration_s": delays_s,
             "received_bytes": self._server.received_bytes,
             "sent_bytes": self._server.sent_bytes,
