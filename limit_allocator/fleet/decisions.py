@@ -43,14 +43,12 @@ class Decisions:
         """Sort the slots by their parameters."""
         state = self._state
         state.members_changed = False
-        number: dict[Parameters, int] = {}
-        of_group = np.array([number.setdefault(p, len(number)) for p in state.parameters], np.int64)
         kind = state.slots.kind
         accounts = np.flatnonzero((kind == Kind.CONTAINER) | (kind == Kind.RESERVE))
-        of = of_group[state.slots.group[accounts]]
-        self._accounts = {p: accounts[of == i] for p, i in number.items() if (of == i).any()}
+        sharing = state.sharing[state.slots.group[accounts]]
+        self._accounts = {state.distinct[i]: accounts[sharing == i] for i in np.unique(sharing).tolist()}
         self._containers = {p: slots[kind[slots] == Kind.CONTAINER] for p, slots in self._accounts.items()}
-        self._reclaimed_at_s = {p: t for p, t in self._reclaimed_at_s.items() if p in number}
+        self._reclaimed_at_s = {p: t for p, t in self._reclaimed_at_s.items() if p in self._accounts}
 
     def _reachable(
         self, resource: int, slots: Integers, parameters: Parameters, now_s: float

@@ -17,6 +17,7 @@ Agents keep these rules, beside those of `limit_allocator.allocation.node_accoun
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Collection
 
@@ -33,6 +34,7 @@ from limit_allocator.fleet.pending import Pending, Rows, take_over
 from limit_allocator.fleet.pods import pod_of, tell
 from limit_allocator.fleet.roster import Roster
 from limit_allocator.fleet.state import CPU, MEMORY, State
+from limit_allocator.fleet.view import ApplicationView, History, view
 from limit_allocator.wire.messages import (
     MOST_CONTAINERS,
     Hello,
@@ -54,6 +56,7 @@ class Fleet:
         self.groups = Groups(self.state)
         self.roster = Roster(self.state, self.groups)
         self.decisions = Decisions(self.state)
+        self.history = History()
         self.applications: dict[str, Application] = {}
         self.nodes: list[str] = []  # names by index
         self.agents: dict[str, Agent] = {}
@@ -162,6 +165,7 @@ class Fleet:
         if not self._told_applications:
             return {}
         self.decisions.decide(now_s)
+        self.history.record(self.state, now_s)
         commands = commands_by_node(self.state, now_s)
         orders: dict[int, Orders] = {}
         for session, agent in self._sessions.items():
@@ -180,6 +184,14 @@ class Fleet:
             )
             agent.tell_pods = agent.greet = False
         return orders
+
+    def view(self, application: str, now_s: float) -> ApplicationView | None:
+        """None: there is no such application."""
+        group = self.groups.get(application)
+        if group is None or group.application is None:
+            return None
+        shown = view(group, self.state, self.roster.names, list(self.agents.values()), now_s)
+        return dataclasses.replace(shown, history=self.history.of(group.index))
 
     def _reserve_order(self, slot: int, sequence: int, value: int) -> ReserveOrder:
         name = self.groups.by_index[int(self.state.slots.group[slot])].name
@@ -271,3 +283,12 @@ class Fleet:
             batch = [reports[number] for reports in pending.values() if len(reports) > number]
             take_over(batch, self.term, now_s, self.state)
         self.state.slots.reuse()
+        self._note_registrations(now_s)
+
+    def _note_registrations(self, now_s: float) -> None:
+        of = self.state.slots
+        slots = np.flatnonzero(of.registering)
+        for slot in slots[~self.state.joining(slots)].tolist():
+            of.registering[slot] = False
+            delay_s = float(now_s - of.found_at_s[slot])
+            self.groups.by_index[of.group[slot]].registration_delays_s.append(delay_s)

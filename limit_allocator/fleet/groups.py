@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from limit_allocator.fleet.model import Application
 from limit_allocator.fleet.slots import Kind
-from limit_allocator.fleet.state import CPU, MEMORY, State
+from limit_allocator.fleet.state import MEMORY, State
 
 __all__ = ["Group", "Groups"]
 
@@ -76,7 +76,7 @@ class Groups:
                 self._state.remove(slot)
 
     def nodes_with_limits(self, name: str, nodes: list[str]) -> frozenset[str]:
-        """`nodes` are the names by index. Nodes left out are no longer confirmed."""
+        """`nodes` are the names by index. Nodes left out are not confirmed any more."""
         group = self._by_name.get(name)
         if group is None:
             return frozenset()
@@ -100,14 +100,3 @@ class Groups:
             for slot in of.of_group(group.index, kind).tolist():
                 of.confirmed[slot] = nodes[of.node[slot]] in group.confirmed
         self._state.memory_changed = True
-
-    def allocated(self, group: Group) -> tuple[int, int]:
-        """What is counted, by resource; in shadow what would be."""
-        of = self._state.slots
-        containers = of.of_group(group.index, Kind.CONTAINER)
-        shadow = containers[of.shadow[containers]]
-        cpu, memory = (
-            int(self._state.ledgers[r].counted[group.index] + of.decided[r, shadow].sum())
-            for r in (CPU, MEMORY)
-        )
-        return cpu, memory

@@ -42,7 +42,9 @@ class Roster:
             if slot >= 0:
                 self._state.slots.key[slot] = found.key
                 self._state.slots.found_at_s[slot] = now_s
-                self._state.slots.registering[slot] = found.key not in joined
+                self._state.slots.registering[slot] = (
+                    found.key not in joined and not self._state.slots.shadow[slot]
+                )
         if listing:
             found_ids = {f.container_id for f in report.found}
             for container_id in agent.slot_of_id.keys() - found_ids:

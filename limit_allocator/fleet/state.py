@@ -25,6 +25,8 @@ class State:
         # By group: what an application may have, how it is decided, and what happened to it.
         self.limits = np.zeros((2, 0), np.int64)
         self.parameters: list[Parameters] = []
+        self.distinct: list[Parameters] = []
+        self.sharing = np.zeros(0, np.int64)  # number of the group's parameters in `distinct`
         self.events = np.zeros(0, np.int64)
         self.oom_kills = np.zeros(0, np.int64)
         # By node.
@@ -39,12 +41,14 @@ class State:
         self.limits = np.pad(self.limits, ((0, 0), (0, 1)))
         self.events, self.oom_kills = np.pad(self.events, (0, 1)), np.pad(self.oom_kills, (0, 1))
         self.parameters.append(Parameters())
+        self.sharing = np.append(self.sharing, self._number(Parameters()))
         for ledger in self.ledgers:
             ledger.set_limit(len(self.parameters) - 1, 0)
         return len(self.parameters) - 1
 
     def set_group(self, group: int, limits: tuple[int, int], parameters: Parameters) -> None:
         self.parameters[group] = parameters
+        self.sharing[group] = self._number(parameters)
         for resource in (CPU, MEMORY):
             self.limits[resource, group] = limits[resource]
             self.ledgers[resource].set_limit(group, limits[resource])
@@ -98,10 +102,30 @@ class State:
         shadow = self.slots.shadow[slots]
         return np.where(shadow, self.slots.decided[resource, slots], self.ledgers[resource].decided(slots))
 
+    def counted(self, resource: int, slots: Integers) -> Integers:
+        """The most that each can hold; in shadow as decided."""
+        counted = self.ledgers[resource].counted_of(slots)
+        return np.where(self.slots.shadow[slots], self.slots.decided[resource, slots], counted)
+
+    def used(self, resource: int, slots: Integers) -> Integers:
+        """By containers: a reserve is used by containers, which count that themselves."""
+        used = (self.slots.used_us, self.slots.used_bytes)[resource][slots]
+        return np.where(self.slots.kind[slots] == Kind.CONTAINER, used, 0)
+
+    def joining(self, slots: Integers) -> Booleans:
+        """Containers without limits of ours."""
+        cpu, memory = (ledger.joining(slots) for ledger in self.ledgers)
+        return cpu | memory
+
     def silent(self, slots: Integers, silent_after_s: float, now_s: float) -> Booleans:
         """Their agent has no stream or does not report."""
         silent = (self.session < 0) | (now_s - self.heard_at_s > silent_after_s)
         return silent[self.slots.node[slots]]
+
+    def _number(self, parameters: Parameters) -> int:
+        if parameters not in self.distinct:
+            self.distinct.append(parameters)
+        return self.distinct.index(parameters)
 
     def _take(self, kind: Kind, group: int, node: int) -> int:
         self.members_changed = self.memory_changed = True

@@ -37,6 +37,7 @@ class Container:
     id: str
     quota_us: int | None = None
     memory_bytes: int | None = None
+    application: str = ""  # whose limits these are
     demand_us: int = 20_000  # of CPU, each period
     used_bytes: int = 20 * MIB
     periods: int = 0
@@ -70,6 +71,7 @@ class SimulatedAgent:
     def begin(self) -> None:
         self.cpu, self.memory = NodeAccount(self.start, self.term), NodeAccount(self.start, self.term)
         self.pods: dict[str, Pod] = {}
+        self.knows_pods = False
         self.key_of: dict[str, int] = {}  # containers it looks after, by id
         self.application: dict[str, str] = {}
         self.last_key = 0
@@ -78,7 +80,6 @@ class SimulatedAgent:
         self.open_stream()
 
     def open_stream(self) -> None:
-        self.told_pods = False
         self.unreported: list[str] = list(self.key_of)
         self.gone: list[int] = []
         self.sent: dict[str, object] = {}  # what the controller was told, to send only changes
@@ -111,14 +112,14 @@ class SimulatedAgent:
         self.memory.greet(orders.term)
         if orders.pods is not None:
             self.pods = {pod.uid: pod for pod in orders.pods}
-            self.told_pods = True
+            self.knows_pods = True
             self.look()
         ids = {str(key): container_id for container_id, key in self.key_of.items()}
         for key, sequence, quota in table(orders.cpu, CPU_ORDER_ROWS).T.tolist():
             command = Command(str(key), self.start, sequence, quota)
             limit = self.cpu.limit_after(command) if str(key) in ids else None
             if limit is not None:
-                self.running[ids[str(key)]].quota_us = limit
+                self._running(ids[str(key)]).quota_us = limit
                 self.cpu.wrote(command, limit)
         for reserve in orders.reserves:
             name = reserve.application
@@ -127,7 +128,7 @@ class SimulatedAgent:
             command = Command(str(key), self.start, sequence, value, seen)
             limit = self.memory.limit_after(command) if str(key) in ids else None
             if limit is not None:
-                container = self.running[ids[str(key)]]
+                container = self._running(ids[str(key)])
                 if container.memory_bytes is not None:  # the kernel refuses to go below what is used
                     limit = max(limit, min(container.used_bytes, container.memory_bytes))
                 container.memory_bytes = limit
@@ -136,6 +137,9 @@ class SimulatedAgent:
     def look(self) -> None:
         """Find new containers; leave those that ended or are not ours any more."""
         ours = {c.id for c in self.running.values() if c.pod_uid in self.pods}
+        for container in self.running.values():
+            if self.knows_pods and container.id not in ours:  # written back
+                container.quota_us = container.memory_bytes = None
         for container_id in sorted(self.key_of.keys() - ours):
             key = self.key_of.pop(container_id)
             for account in (self.cpu, self.memory):
@@ -144,8 +148,6 @@ class SimulatedAgent:
                 self.unreported.remove(container_id)
             else:
                 self.gone.append(key)
-            if container := self.running.get(container_id):
-                container.quota_us = container.memory_bytes = None
             del self.application[container_id]
         for container_id in sorted(ours - self.key_of.keys()):
             container = self.running[container_id]
@@ -210,11 +212,16 @@ class SimulatedAgent:
 
     def holds(self, application: str) -> tuple[int, int]:
         """What is really in force: limits, and the reserve that is left."""
-        ours = [self.running[i] for i, name in self.application.items() if name == application]
+        ours = [c for c in self.running.values() if c.application == application]
         granted = sum(r.written for r in self.memory.reserve_reports() if r.name == application)
         cpu = sum(c.quota_us or 0 for c in ours)
         memory = sum(c.memory_bytes or 0 for c in ours)
-        return cpu, memory + granted - self.memory.spent(application)
+        return cpu, memory + granted - (self.memory.spent(application) if granted else 0)
+
+    def _running(self, container_id: str) -> Container:
+        container = self.running[container_id]
+        container.application = self.application[container_id]
+        return container
 
     def _changed(self, kind: str, reports: Iterable[AccountReport]) -> bytes:
         news = [r for r in reports if self._is_news(f"{kind} {r.name}", r)]
