@@ -34,7 +34,7 @@ class Weights:
     limit_change: float
     model_change: float
     cost_decay: float
-    # Not in Autopilot: of two models that never overran, the one with less slack is better. 0: they are equal.
+    # Not in Autopilot: of models that never overran, one with less slack is better. 0: they are equal.
     slack: float
 
 
@@ -71,7 +71,9 @@ class Autopilot:
         at = np.clip(np.searchsorted(self._limits, limits - self.step / 2), 0, self.steps - 1)
         differs = (limits != self._limit) & (not first)
         # What each recommendation would have cost in this period.
-        slack = np.maximum(limits[:, None] - np.asarray(samples)[None, :], 0.0).mean(axis=1) / self._limits[-1]
+        slack = (
+            np.maximum(limits[:, None] - np.asarray(samples)[None, :], 0.0).mean(axis=1) / self._limits[-1]
+        )
         now = w.overrun * over[at] + w.underrun * under[at] + w.slack * slack + w.limit_change * differs
         self._cost += w.cost_decay * (now - self._cost)
         models = np.arange(len(self._cost))

@@ -76,7 +76,9 @@ def _held(arriving_us: Integers) -> Integers:
 def _compared(works: bool) -> list[tuple[float, float, Weights]]:
     """What each setting misses, and its slack over that of static limits: means over containers."""
     loads = [load if works else _held(load) for load in _containers()]
-    peaks = [float(np.convolve(load, np.ones(10) / 10, "valid").max() if works else load.max()) for load in loads]
+    peaks = [
+        float(np.convolve(load, np.ones(10) / 10, "valid").max() if works else load.max()) for load in loads
+    ]
     static = [outcome(load, _FACTOR * peak, None, works) for load, peak in zip(loads, peaks, strict=True)]
     rows = []
     for overrun, change, decay, slack in itertools.product(
@@ -88,7 +90,9 @@ def _compared(works: bool) -> list[tuple[float, float, Weights]]:
             for load, peak in zip(loads, peaks, strict=True)
         ]
         missed = float(np.mean([one.missed for one in found]))
-        rows.append((missed, float(np.mean([f.slack / s.slack for f, s in zip(found, static, strict=True)])), weights))
+        rows.append(
+            (missed, float(np.mean([f.slack / s.slack for f, s in zip(found, static, strict=True)])), weights)
+        )
     return rows
 
 

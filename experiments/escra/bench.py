@@ -21,7 +21,6 @@ from experiments.escra.node import Node
 from experiments.escra.node_bench import STEPPING_ARMS, reaction, stepping
 from experiments.escra.observer import SAMPLE_S, Observed, Observer
 from experiments.escra.plan import Plan, Run, add_finished, read_finished
-from experiments.escra.rules import RulesInProcess
 from experiments.escra.running import running
 from experiments.escra.traffic import answers, play
 
@@ -36,10 +35,11 @@ def run(plan: Plan, partial: Path | None, say: Callable[[str], None]) -> Json:
     finished = read_finished(partial)
 
     def once(key: str, do: Callable[[], Json]) -> Json:
-        if key not in finished:
-            finished[key] = do()
-            add_finished(partial, key, finished[key])
-        return finished[key]  # type: ignore[no-any-return]
+        kept = f"{plan.tag} {key}"
+        if kept not in finished:
+            finished[kept] = do()
+            add_finished(partial, kept, finished[kept])
+        return finished[kept]
 
     with Node.temporary() as node:
         peaks: dict[tuple[str, str], Peaks] = {}
@@ -52,34 +52,33 @@ def run(plan: Plan, partial: Path | None, say: Callable[[str], None]) -> Json:
             cores = sum(of["cores"] for of in peak.values())
             say(f"{application} under {load}: peaks of {cores:.2f} cores in all")
             if 1.5 * cores > _CORES:
-                say(f"  1.5 times these peaks are more than {_CORES:g} cores: slower arms are not all to blame")
+                say(
+                    f"  1.5 times these peaks are more than {_CORES:g} cores: no arm can have that"
+                )
         runs = list(plan.runs())
         for number, one in enumerate(runs, start=1):
-            known = one.key in finished
+            known = f"{plan.tag} {one.key}" in finished
             found = once(one.key, lambda o=one: _measure(node, plan, o, peaks[o.application, o.load]))  # type: ignore[misc]
             if not known:
                 say(f"{number} of {len(runs)}: {one.key} p99.9 {found['answers']['p999_ms']:.0f} ms")
-        found = figures({one.key: finished[one.key] for one in runs}, plan, peaks)
-
-        def make(arm: Arm, cpu_us: int, memory_bytes: int) -> Limiter:
-            return limiter_of(arm, cpu_us, memory_bytes, plan.in_process)
-
+        found = figures({one.key: finished[f"{plan.tag} {one.key}"] for one in runs}, plan, peaks)
         if plan.reaction_containers:
             say(f"reaction with {plan.reaction_containers} containers")
-            found["reaction_ms"] = once("reaction", lambda: reaction(node, plan, make))
-            found["agent_core_share"] = found["reaction_ms"]["limiter"].get("agent_core_share")
+            found["reaction_ms"] = once("reaction", lambda: reaction(node, plan, limiter_of))
+            found["agent_core_share"] = found["reaction_ms"]["agent_core_share"]
         if plan.stepping:
             found["stepping"] = {}
             for name in STEPPING_ARMS:
                 say(f"a load in steps, {name}")
-                found["stepping"][name] = once(f"stepping/{name}", lambda n=name: stepping(node, n, make))  # type: ignore[misc]
+                found["stepping"][name] = once(
+                    f"stepping/{name}", lambda n=name: stepping(node, n, limiter_of)
+                )  # type: ignore[misc]
         return found
 
 
-def limiter_of(arm: Arm, cpu_us: int, memory_bytes: int, in_process: bool) -> Limiter:
+def limiter_of(arm: Arm, cpu_us: int, memory_bytes: int) -> Limiter:
+    """What sets limits. The two are an application's global limits, for ours."""
     if arm.ours:
-        if in_process:
-            return RulesInProcess(arm.ours, cpu_us, memory_bytes)
         return Chain(arm.ours, cpu_us, memory_bytes, arm.report_period_s)
     if arm.autopilot_every_s:
         return AutopilotLimits(arm.autopilot_every_s, TUNED)
@@ -138,7 +137,7 @@ def _play(node: Node, plan: Plan, one: Run, peaks: Peaks) -> tuple[Observed, tup
     rates = trace_rates(plan.data, one.seed) if one.load == TRACE else []
     duration_s = plan.warm_up_s + one.measured_s
     due_s = arrivals_s(one.load, application.rate_per_s, duration_s, one.seed, rates)
-    limiter = limiter_of(arm, *sums(peaks, arm.factor), plan.in_process)
+    limiter = limiter_of(arm, *sums(peaks, arm.factor))
     with running(node, application, arm.limits(peaks), _draws(one.seed)) as here:
         ready = here.wait_until_ready()
         limiter.start(node.hierarchy, list(here.cgroups.values()), node.clear("limiter"))
@@ -167,4 +166,4 @@ def _draws(seed: int) -> int:
 def _highest(one: Peaks | None, other: Peaks) -> Peaks:
     if one is None:
         return other
-    return {name: {key: max(one[name][key], other[name][key]) for key in of} for name, of in other.items()}
+    return {name: {key: max(one[name][key], of[key]) for key in of} for name, of in other.items()}

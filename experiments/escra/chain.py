@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
 from experiments.escra.controller_process import AGENT, NODE
@@ -84,6 +85,8 @@ class Chain(Limiter):
         self._run(directory, "agent", "surgekit", "serve", "limit-agent", "--settings", str(settings))
         self._wait_for(hierarchy, cgroups)
         self._began_s, self._before = time.monotonic(), self._cpu_s()
+        said = self._read_status()
+        self._received, self._sent = said.get("received_bytes", 0), said.get("sent_bytes", 0)
 
     def stop(self) -> Mapping[str, Any]:
         lasted_s = time.monotonic() - self._began_s
@@ -98,7 +101,14 @@ class Chain(Limiter):
                 process.wait(20.0)
             process.kill()
             process.wait()
-        return said | used | {"lasted_s": round(lasted_s, 2)}
+        registered_ms = [1e3 * delay_s for delay_s in said["registration_s"]]
+        return used | {
+            "registration_ms_p99": round(float(np.percentile(registered_ms, 99)), 1)
+            if registered_ms
+            else None,
+            "received_bytes_per_s": round((said["received_bytes"] - self._received) / lasted_s),
+            "sent_bytes_per_s": round((said["sent_bytes"] - self._sent) / lasted_s),
+        }
 
     def _run(self, directory: Path, name: str, module: str, *arguments: str) -> None:
         with (directory.parent / f"{name}.log").open("ab") as log:
@@ -116,7 +126,9 @@ class Chain(Limiter):
         while waiting := [c for c in waiting if _quota_us(hierarchy, c) == self._wanted["cpu_us"]]:
             if any(p.poll() is not None for p in self._processes) or time.monotonic() > deadline_s:
                 logs = [(self._directory.parent / f"{name}.log").read_text()[-2000:] for name in _NAMES]
-                raise LabError(f"{len(waiting)} of {len(cgroups)} containers have no limit of ours\n" + "\n".join(logs))
+                raise LabError(
+                    f"{len(waiting)} of {len(cgroups)} containers have no limit of ours\n" + "\n".join(logs)
+                )
             time.sleep(0.02)
 
     def _read_status(self) -> dict[str, Any]:

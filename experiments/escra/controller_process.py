@@ -3,7 +3,7 @@
     python -m experiments.escra.controller_process PORT CERTIFICATES APPLICATION STATUS
 
 It does what the controller's shell does with the API server, from a file: APPLICATION is JSON. STATUS is
-written five times a second. Everything else is the shipped code: `Fleet` decides, `AgentServer` talks to agents.
+written five times a second. The rest is the shipped code: `Fleet` decides, `AgentServer` talks to agents.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import queue
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from limit_allocator.allocation.model import Parameters
 from limit_allocator.fleet.fleet import Fleet
 from limit_allocator.fleet.model import Application, PodRow
 from limit_allocator.wire.messages import Hello, MessageError, Report
-from limit_allocator.wire.server import AgentServer, Stream
+from limit_allocator.wire.server import AgentServer, Closed, Stream
 from surgekit.process import logs
 from surgekit.process.modes import Mode
 
@@ -46,54 +47,51 @@ class _Controller:
                 )
             ]
         )  # fmt: skip
-        self._tick_s = min(wanted["report_period_s"], _TICK_S)
         self._sessions: dict[Stream, int] = {}
         self._server = AgentServer(f"127.0.0.1:{port}", certificates, AGENT, accepts=lambda: True)
 
     def run(self) -> None:
+        """Tick after every report, or the decision would wait for another clock; at least every 100 ms."""
         self._server.start()
-        tick_s = status_s = time.monotonic()
+        status_s = time.monotonic()
         while True:
-            urgent = self._take_until(tick_s)
+            self._take()
             now_s = time.monotonic()
-            if now_s >= tick_s:
-                tick_s = max(tick_s + self._tick_s, now_s)
-            if urgent or now_s < tick_s:
-                self._tick(now_s)
+            self._tick(now_s)
             if now_s >= status_s:
                 status_s = now_s + _STATUS_S
                 self._write_status()
 
-    def _take_until(self, until_s: float) -> bool:
-        """Take what arrives; True as soon as something should not wait."""
-        while (left_s := until_s - time.monotonic()) > 0:
-            try:
-                arrival = self._server.inbox.get(timeout=left_s)
-            except queue.Empty:
-                return False
-            self._server.take(arrival)
-            stream, message = arrival
-            try:
-                if isinstance(message, Hello):
-                    self._sessions[stream] = self._fleet.attach(message)
-                    return True
-                if isinstance(message, Report):
-                    if stream in self._sessions and self._fleet.report(
-                        self._sessions[stream], message, time.monotonic()
-                    ):
-                        return True
-                elif stream in self._sessions:
-                    self._fleet.detach(self._sessions.pop(stream))
-            except MessageError as error:
-                self._server.close(stream, str(error))
-        return False
+    def _take(self) -> None:
+        """Wait for one arrival, and take all that have come."""
+        with suppress(queue.Empty):
+            arrival = self._server.inbox.get(timeout=_TICK_S)
+            while True:
+                self._server.take(arrival)
+                self._hear(*arrival)
+                arrival = self._server.inbox.get_nowait()
+
+    def _hear(self, stream: Stream, message: Hello | Report | Closed) -> None:
+        session = self._sessions.get(stream)
+        try:
+            if isinstance(message, Hello):
+                self._sessions[stream] = self._fleet.attach(message)
+            elif isinstance(message, Report) and session is not None:
+                self._fleet.report(session, message, time.monotonic())
+            elif session is not None:
+                self._fleet.detach(session)
+                del self._sessions[stream]
+        except MessageError as error:
+            self._server.close(stream, str(error))
 
     def _tick(self, now_s: float) -> None:
         # The shell writes them to the application's status before it confirms them.
         self._fleet.confirm_nodes(self._name, self._fleet.nodes_with_limits(self._name))
         orders = self._fleet.tick(now_s)
         streams = {session: stream for stream, session in self._sessions.items()}
-        self._server.send({streams[session]: order for session, order in orders.items() if session in streams})
+        self._server.send(
+            {streams[session]: order for session, order in orders.items() if session in streams}
+        )
 
     def _write_status(self) -> None:
         group = self._fleet.groups.get(self._name)

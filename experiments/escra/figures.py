@@ -40,7 +40,6 @@ def figures(found: Found, plan: Plan, peaks: Mapping[tuple[str, str], Peaks]) ->
         "loads": list(plan.loads),
         "measured_s": plan.measured_s,
         "profile_window_s": plan.profile_window_s,
-        "in_process": plan.in_process,
         "compared_with": pairs,
         "latency_ratio": ratios(lambda run: run["answers"]["p999_ms"], _LEAST["ms"]),
         "throughput_ratio": ratios(

@@ -27,7 +27,9 @@ _BURST_EVERY_S, _BURST_S = 20.0, 10.0
 _EXPONENTIAL, _BURST_BASE, _BURST_MORE, _TRACE_LEAST, _TRACE_MOST = 0.75, 0.125, 1.5, 0.14, 1.37
 
 
-def arrivals_s(load: str, rate_per_s: float, duration_s: float, seed: int, rates: Sequence[float]) -> list[float]:
+def arrivals_s(
+    load: str, rate_per_s: float, duration_s: float, seed: int, rates: Sequence[float]
+) -> list[float]:
     """When each request is due, in seconds from the beginning. `rates` are the trace's (`trace_rates`)."""
     draw = random.Random(f"escra/{load}/{seed}")
     if load == FIXED:

@@ -41,7 +41,7 @@ def reaction(node: Node, plan: Plan, make: Make) -> Json:
         with Observer(node.hierarchy, cgroups, memory=False) as observer:
             time.sleep(plan.reaction_s)
     found = observer.observed.reactions
-    return reaction_figures(found.took_ms, found.unanswered, count) | {"took_ms": found.took_ms, "limiter": said}
+    return reaction_figures(found.took_ms, found.unanswered, count) | said
 
 
 def stepping(node: Node, name: str, make: Make) -> Json:
@@ -68,7 +68,9 @@ def _followed(seen: Observed) -> Json:
 
 
 @contextmanager
-def _limited(node: Node, plans: Sequence[str], limits: Limits, limiter: Limiter) -> Iterator[tuple[Any, Json]]:
+def _limited(
+    node: Node, plans: Sequence[str], limits: Limits, limiter: Limiter
+) -> Iterator[tuple[Any, Json]]:
     """Containers that follow plans, under a limiter. What it says at the end is in the second value."""
     said: Json = {}
     cgroups = {f"c{number}": node.add(limits) for number in range(len(plans))}

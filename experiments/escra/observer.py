@@ -53,7 +53,9 @@ class Observed:
 class Observer:
     """For a `with` block; afterwards `observed` is complete."""
 
-    def __init__(self, hierarchy: Hierarchy, cgroups: Mapping[str, ContainerCgroup], memory: bool = True) -> None:
+    def __init__(
+        self, hierarchy: Hierarchy, cgroups: Mapping[str, ContainerCgroup], memory: bool = True
+    ) -> None:
         opened = {name: open_container(hierarchy, cgroup) for name, cgroup in cgroups.items()}
         self._containers = {n: c for n, c in opened.items() if isinstance(c, Container)}
         self._memory = memory
@@ -87,9 +89,7 @@ class Observer:
             sample_s = max(sample_s + SAMPLE_S, now_s + SAMPLE_S / 2)
             found.at_s.append(now_s)
             found.limit_cores.append(np.mean(quotas, axis=0).tolist())
-            found.used_cores.append(
-                [_used(before.get(n), now.get(n), now_s - before_s) for n in found.names]
-            )
+            found.used_cores.append([_used(before.get(n), now.get(n), now_s - before_s) for n in found.names])
             self._sample_memory()
             before, before_s, quotas = now, now_s, []
         found.periods = sum(before[n].nr_periods - first[n].nr_periods for n in before if n in first)

@@ -17,6 +17,7 @@ __all__ = ["Plan", "Run", "add_finished", "read_finished"]
 
 _QUICK_ARMS = ("static_1", "static_1_5", "no_limit", "burst", AUTOPILOT, "ours_1", "ours_1_5")
 _MIB = 1 << 20
+_START_S, _STEPPING_RUN_S = 3.0, 32.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +44,14 @@ class Plan:
     arms: Sequence[str] = tuple(ARMS)
     measured_s: float = 30.0
     warm_up_s: float = 6.0  # load runs, nothing is measured
-    # Peaks are taken over windows of this length. Tools that people profile with average over seconds (section
-    # VI-C), so a second is the paper's case.
+    # Peaks are taken over windows of this length. Tools that people profile with average over seconds
+    # (section VI-C), so a second is the paper's case.
     profile_window_s: float = 1.0
     reaction_containers: int = 200
     reaction_s: float = 60.0
     stepping: bool = True
     sweep: bool = False
     data: Path | None = None  # of another Azure sample
-    in_process: bool = False  # ours without agent, controller and network
 
     @classmethod
     def quick(cls) -> Plan:
@@ -60,6 +60,18 @@ class Plan:
             REPORTED[:1], ("exponential", "burst"), arms=_QUICK_ARMS, measured_s=14.0, warm_up_s=4.0,
             reaction_s=30.0,
         )  # fmt: skip
+
+    @property
+    def tag(self) -> str:
+        """Finished runs of another plan are not those of this one."""
+        return f"{self.warm_up_s:g}+{self.measured_s:g}s/{self.profile_window_s:g}s/{self.data or ''}"
+
+    @property
+    def minutes(self) -> float:
+        """About: starting, registration and the rest of slow answers take some seconds a run."""
+        runs = [*self.profiles(), *self.runs()]
+        applications_s = sum(self.warm_up_s + run.measured_s + _START_S for run in runs)
+        return (applications_s + self.reaction_s + 4 * _STEPPING_RUN_S * self.stepping) / 60
 
     def profiles(self) -> Iterator[Run]:
         """Each application under each load with other draws than the measured ones, without limits."""
@@ -124,4 +136,3 @@ def add_finished(partial: Path | None, key: str, found: Any) -> None:
         partial.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("a") as file:
             file.write(json.dumps({"key": key, "found": found}) + "\n")
-

@@ -1,7 +1,7 @@
 """How soon a throttled container gets a higher quota, as an observer of its cgroup sees it. Pure.
 
-The clock starts when the observer sees that a period has ended throttled (`nr_throttled` grew), and stops when
-it sees a higher quota. Both are seen late by up to one look, so the difference is right in the mean.
+The clock starts when the observer sees that a period has ended throttled (`nr_throttled` grew), and stops
+when it sees a higher quota. Both are seen late by up to one look, so the difference is right in the mean.
 """
 
 from __future__ import annotations

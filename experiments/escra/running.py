@@ -19,8 +19,8 @@ from limit_allocator.cgroups.opening import open_container
 
 __all__ = ["Running", "running"]
 
-# A killed container begins again after so long. A kubelet waits longer from the second time on (10 s, 20 s and
-# so on), which would be worse for the arms whose containers are killed.
+# A killed container begins again after so long. A kubelet waits longer from the second time on (10 s, 20 s
+# and so on), which would be worse for the arms whose containers are killed.
 _RESTART_S = 1.0
 _READY_S = 15.0
 
@@ -96,7 +96,9 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(node: Node, application: Application, limits: Mapping[str, Limits], seed: int) -> Iterator[Running]:
+def running(
+    node: Node, application: Application, limits: Mapping[str, Limits], seed: int
+) -> Iterator[Running]:
     """Make containers with these limits and start the services."""
     names = [service.name for service in application.services]
     ports = dict(zip(names, free_ports(len(names)), strict=True))

@@ -86,9 +86,7 @@ def answers(records: Records, began_s: float, first_s: float, last_s: float) -> 
     ended_s = due_s + records["latency_s"]
     answered = (records["status"] == 200) & (ended_s >= first_s) & (ended_s < last_s)
     p50, p99, p999 = (float(np.percentile(latency_ms, p)) for p in (50, 99, 99.9))
-    return Answers(
-        len(mine), int((~good).sum()), p50, p99, p999, float(answered.sum()) / (last_s - first_s)
-    )
+    return Answers(len(mine), int((~good).sum()), p50, p99, p999, float(answered.sum()) / (last_s - first_s))
 
 
 def _unfinished(control: int) -> bool:
