@@ -35,7 +35,7 @@ class Resize:
 
     @property
     def patch(self) -> Json:
-        """A strategic merge patch of pods/resize. The uid keeps it from a newer pod of that name."""
+        """A strategic merge patch of pods/resize. A newer pod of that name refuses the uid (422)."""
         containers = [
             {"name": name, "resources": {"limits": {"cpu": cpu, "memory": memory}}}
             for name, (cpu, memory) in self.limits.items()

@@ -93,6 +93,19 @@ def combofunc(
     explain_combofunc(connect(lab, kubeconfig), *_split(name), json_file)
 
 
+@app.command()
+def limits(
+    name: Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The DistributedContainer.")],
+    lab: LabName = None,
+    kubeconfig: Kubeconfig = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Why these limits: each container's limit, use, throttling and last change, and the last minutes."""
+    from surgekit.cli.explain_limits import explain_limits
+
+    explain_limits(connect(lab, kubeconfig), *_split(name), json_file)
+
+
 def _split(name: str) -> tuple[str, str]:
     if name.count("/") != 1:
         raise typer.BadParameter("expected NAMESPACE/NAME", param_hint="name")

@@ -132,6 +132,15 @@ def limit_agent(settings: SettingsFile = None) -> None:
     run(load(Settings, settings))
 
 
+@app.command()
+def limit_allocator(settings: SettingsFile = None, kubeconfig: Kubeconfig = None) -> None:
+    """Allot CPU and memory limits to the containers of DistributedContainers (Escra)."""
+    from limit_allocator.controller import run
+    from limit_allocator.settings import Settings
+
+    run(load(Settings, settings), _has_cluster(kubeconfig))
+
+
 @app.command("load-balancer")
 def load_balancer(
     settings: SettingsFile = None,

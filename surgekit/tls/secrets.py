@@ -29,9 +29,9 @@ def ensure_secrets(
 ) -> tuple[Change, ...]:
     """Keep one Secret per leaf, with the leaf's name, signed by the CA in `ca_secret`.
 
-    A leaf with a namespace of its own is left out where we may not read its Secret: its part is not installed.
-    Writes name the version they replace. Of two concurrent runs one starts over, and finds the other's CA
-    instead of overwriting it.
+    A leaf with a namespace of its own is left out where we may not read its Secret: its part is not
+    installed. Writes name the version they replace. Of two concurrent runs one starts over, and finds the
+    other's CA instead of overwriting it.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:

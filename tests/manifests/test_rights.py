@@ -114,6 +114,41 @@ RIGHTS = [
     ),
     ("surgekit-combofunc", "update", "coordination.k8s.io", "leases", "", NAMESPACE, LEASE_NAME, False),
     ("surgekit-combofunc", "create", "coordination.k8s.io", "leases", "", "shop", "", False),
+    *(
+        ("surgekit-limit-allocator", v, group, r, "", "", "", True)
+        for v in READ
+        for group, r in (
+            ("", "pods"),
+            ("", "resourcequotas"),
+            ("", "limitranges"),
+            ("surgekit.dev", "distributedcontainers"),
+        )
+    ),
+    *(
+        ("surgekit-limit-allocator", v, group, resource, subresource, "shop", "", allowed)
+        for v, group, resource, subresource, allowed in (
+            ("patch", "", "pods", "resize", True),
+            ("patch", "surgekit.dev", "distributedcontainers", "status", True),
+            ("create", "events.k8s.io", "events", "", True),
+            ("patch", "", "pods", "", False),
+            ("patch", "", "pods", "status", False),
+            ("delete", "", "pods", "", False),
+            ("create", "", "pods", "", False),
+            ("create", "", "pods", "exec", False),
+            ("patch", "surgekit.dev", "distributedcontainers", "", False),
+            ("delete", "surgekit.dev", "distributedcontainers", "", False),
+            ("patch", "", "resourcequotas", "", False),
+            ("patch", "", "limitranges", "", False),
+            ("get", "", "nodes", "", False),
+            ("get", "", "secrets", "", False),
+        )
+    ),
+    ("surgekit-limit-allocator", "create", "coordination.k8s.io", "leases", "", NAMESPACE, "", True),
+    *(
+        ("surgekit-limit-allocator", v, "coordination.k8s.io", "leases", "", NAMESPACE, name, allowed)
+        for v in ("get", "update", "patch")
+        for name, allowed in (("surgekit-limit-allocator", True), (LEASE_NAME, False))
+    ),
     *(("surgekit-adapter", v, "surgekit.dev", "kneepolicies", "", "", "", True) for v in READ),
     ("surgekit-adapter", "patch", "surgekit.dev", "kneepolicies", "status", "shop", "", False),
     ("surgekit-adapter", "create", "authorization.k8s.io", "subjectaccessreviews", "", "", "", True),
@@ -133,8 +168,20 @@ RIGHTS = [
     *(
         ("surgekit-certificates", v, "", "secrets", "", NAMESPACE, s, True)
         for v in ("get", "update")
-        for s in ("surgekit-ca", "surgekit-extender-tls", "surgekit-expander-tls", "surgekit-adapter-tls")
+        for s in (
+            "surgekit-ca",
+            "surgekit-extender-tls",
+            "surgekit-expander-tls",
+            "surgekit-adapter-tls",
+            "surgekit-limit-allocator-tls",
+        )
     ),
+    *(
+        ("surgekit-certificates", v, "", "secrets", "", "surgekit-agents", s, allowed)
+        for v in ("get", "update")
+        for s, allowed in (("surgekit-limit-agent-tls", True), ("another", False))
+    ),
+    ("surgekit-certificates", "create", "", "secrets", "", "surgekit-agents", "", True),
     ("surgekit-certificates", "get", "", "secrets", "", NAMESPACE, "another", False),
     ("surgekit-certificates", "list", "", "secrets", "", NAMESPACE, "", False),
     ("surgekit-certificates", "create", "", "secrets", "", "default", "", False),
@@ -177,6 +224,28 @@ def test_every_account_can_do_its_work_and_nothing_else(installed: Lab) -> None:
         if review["status"]["allowed"] != expected:
             wrong.append((account, attributes, "must be allowed" if expected else "must be refused"))
     assert wrong == []
+
+
+def test_an_agent_has_no_rights(installed: Lab) -> None:
+    """Beyond those that every account has: its node is all it touches."""
+    name = "system:serviceaccount:surgekit-agents:surgekit-limit-agent"
+    for kind in ("rolebindings", "clusterrolebindings"):
+        bindings, _ = installed.kube.list_all(f"/apis/rbac.authorization.k8s.io/v1/{kind}")
+        bound = [
+            b
+            for b in bindings
+            for s in b.get("subjects") or ()
+            if s["name"] in ("surgekit-limit-agent", name)
+        ]
+        assert bound == []
+    path = "/apis/apps/v1/namespaces/surgekit-agents/daemonsets/surgekit-limit-agent"
+    pod = installed.kube.get(path)["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is False
+    assert {"hostNetwork", "hostPID", "hostIPC"} & set(pod) == set()
+    for container in pod["containers"]:
+        security = container["securityContext"]
+        assert not security.get("privileged")
+        assert security["capabilities"] == {"drop": ["ALL"]}
 
 
 def test_a_node_cannot_be_changed_by_any_part(installed: Lab) -> None:

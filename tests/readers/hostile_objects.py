@@ -240,6 +240,47 @@ def kneepolicy(name: str = "good") -> Json:
     }
 
 
+def distributed_container(name: str = "good") -> Json:
+    return {
+        "apiVersion": "surgekit.dev/v1alpha1",
+        "kind": "DistributedContainer",
+        "metadata": metadata(name),
+        "spec": {
+            "selector": {
+                "matchLabels": {"app": "web"},
+                "matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b"]}],
+            },
+            "cpu": "4",
+            "memory": "1Gi",
+            "mode": "enforce",
+            "parameters": {"variant": "best", "kappa": 0.8, "windowPeriods": 10},
+        },
+        "status": {"conditions": [{"type": "Enforced", "status": "True", "reason": "Enforcing"}]},
+    }
+
+
+def resource_quota(name: str = "good") -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": metadata(name),
+        "spec": {"hard": {"limits.cpu": "3", "limits.memory": "8Gi", "pods": "10"}},
+    }
+
+
+def limit_range(name: str = "good") -> Json:
+    limits = [
+        {"type": "Container", "max": {"cpu": "2"}, "maxLimitRequestRatio": {"memory": "4"}},
+        {"type": "Pod", "max": {"memory": "4Gi"}},
+    ]
+    return {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": metadata(name),
+        "spec": {"limits": limits},
+    }
+
+
 def hpa(name: str = "good") -> Json:
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     return {

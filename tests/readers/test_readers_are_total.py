@@ -44,6 +44,13 @@ from hpa_replacement.kneepolicy import read as read_kneepolicy
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.observe.sources import ClusterSource
 from hpa_replacement.settings import Settings as KneeScaleSettings
+from limit_allocator.allowance import allow
+from limit_allocator.ceilings import resizes
+from limit_allocator.distributed_container import SpecError as DistributedContainerError
+from limit_allocator.distributed_container import read as read_distributed_container
+from limit_allocator.membership import members
+from limit_allocator.pod import ORIGINAL
+from limit_allocator.sources import ClusterSource as LimitSource
 from node_speed_probe.ledger import Ledger
 from node_speed_probe.settings import Settings as ProbeSettings
 from node_speed_probe.sources import _Events, _Nodes, _Pods
@@ -52,6 +59,7 @@ from surgekit.kube.client import Kube
 from surgekit.kube.scale_target import ScaleTarget
 from surgekit.kube.table import Table
 from surgekit.kube.watch import Consumer
+from surgekit.process.modes import Mode
 from tests.combofunc.immediate_desk import AtOnce as DeskAtOnce
 from tests.combofunc.immediate_desk import Told
 from tests.events_at_once import unreadable
@@ -99,9 +107,10 @@ def test_every_watch_of_every_process_feeds_a_table() -> None:
         *(*kneescale._watches.values(), *knative._watches.values()),
         *Balancer(BalancerSettings(directory=Path("nowhere")), KUBE)._watches.values(),
         *KarpenterSource(KUBE, UNREAD, HookSettings(), lambda: None)._watches.values(),
+        *LimitSource(KUBE, UNREAD)._watches.values(),
         *(Policies(KUBE, UNREAD)._watch, FrontProxy(KUBE, UNREAD, Path("nowhere"))._watch),
     ]
-    assert len(watches) >= 23
+    assert len(watches) >= 27
     for watch in watches:
         consumer: Any = watch._consumer
         assert isinstance(consumer, Table) or isinstance(consumer._table, Table), watch._path
@@ -326,3 +335,50 @@ def test_the_karpenter_hook(kind: str, original: Json, data: st.DataObject) -> N
     source.refused()
     if kind == "claims":
         assert "good" in {claim.name for claim in view.claims}
+
+
+# --- the limit allocator ---
+
+
+def _marked_pod() -> Json:
+    obj = objects.pod()
+    obj["spec"]["initContainers"][0]["resources"]["limits"] = dict(
+        obj["spec"]["containers"][0]["resources"]["limits"]
+    )
+    obj["metadata"]["annotations"][ORIGINAL] = '{"c":{"cpu":"250m","memory":"128Mi"}}'
+    return obj
+
+
+@pytest.mark.parametrize(
+    ("kind", "original"),
+    [
+        ("pods", _marked_pod()),
+        ("distributedcontainers", objects.distributed_container()),
+        ("resourcequotas", objects.resource_quota()),
+        ("limitranges", objects.limit_range()),
+    ],
+)
+@often
+@given(data=st.data())
+def test_the_limit_allocator(kind: str, original: Json, data: st.DataObject) -> None:
+    source = LimitSource(KUBE, UNREAD)
+    feed(source._watches[kind]._consumer, original, data.draw(spoilt(original)))
+    if kind != "pods":
+        source._watches["pods"]._consumer.replace([_marked_pod()], 1.0)
+    specs = []
+    for obj in source.distributed_containers() or [objects.distributed_container()]:
+        with contextlib.suppress(DistributedContainerError):
+            specs.append(read_distributed_container(obj))
+    assert "shop/good" in {spec.key for spec in specs}
+    found = members(specs, source.pods(), Mode.ENFORCE, exclusive_cpus=True)
+    allowances = {
+        key: allow(app.spec, app.pods, source.quotas("shop"), source.limit_ranges("shop"))
+        for key, app in found.applications.items()
+    }
+    asked = resizes(source.pods(), found, allowances)
+    assert all(resize.limits for resize in asked)
+    assert found.owner["uid-good"] in found.applications
+    if kind == "resourcequotas":
+        assert min(a.cpu_us for a in allowances.values()) <= 300_000
+    if kind == "limitranges":
+        assert all(a.ceiling_memory is None for a in allowances.values())

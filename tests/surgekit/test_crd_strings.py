@@ -48,4 +48,11 @@ def test_every_string_is_bounded_and_every_name_has_a_form(crd: Json) -> None:
 
 def test_all_our_kinds_were_looked_at() -> None:
     kinds = {crd["spec"]["names"]["kind"] for crd in CRDS}
-    assert kinds >= {"KneePolicy", "ComboFunc", "InPlaceDeployment", "NodePlan", "NodeSpeed", "DistributedContainer"}
+    assert kinds >= {
+        "KneePolicy",
+        "ComboFunc",
+        "InPlaceDeployment",
+        "NodePlan",
+        "NodeSpeed",
+        "DistributedContainer",
+    }

@@ -48,6 +48,7 @@ def _wants_a_cluster() -> list[tuple[str, ...]]:
         ("explain", "pod"): ("shop/web",),
         ("explain", "scale"): ("shop/web",),
         ("explain", "combofunc"): ("shop/web",),
+        ("explain", "limits"): ("shop/web",),
         ("metrics-api", "register"): ("--ca", __file__),
         ("serve", "kneescale"): ("--settings", "kneescale.yaml"),
     }
