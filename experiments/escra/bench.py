@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial as bound
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +40,12 @@ def run(plan: Plan, partial: Path | None, say: Callable[[str], None]) -> Json:
         if kept not in finished:
             finished[kept] = do()
             add_finished(partial, kept, finished[kept])
-        return finished[kept]
+        return dict(finished[kept])
 
     with Node.temporary() as node:
         peaks: dict[tuple[str, str], Peaks] = {}
         for profile in plan.profiles():
-            found = once(profile.key, lambda p=profile: _profile(node, plan, p))  # type: ignore[misc]
+            found = once(profile.key, bound(_profile, node, plan, profile))
             peaks[profile.application, profile.load] = _highest(
                 peaks.get((profile.application, profile.load)), found["peaks"]
             )
@@ -52,13 +53,11 @@ def run(plan: Plan, partial: Path | None, say: Callable[[str], None]) -> Json:
             cores = sum(of["cores"] for of in peak.values())
             say(f"{application} under {load}: peaks of {cores:.2f} cores in all")
             if 1.5 * cores > _CORES:
-                say(
-                    f"  1.5 times these peaks are more than {_CORES:g} cores: no arm can have that"
-                )
+                say(f"  1.5 times these peaks are more than {_CORES:g} cores: no arm can have that")
         runs = list(plan.runs())
         for number, one in enumerate(runs, start=1):
             known = f"{plan.tag} {one.key}" in finished
-            found = once(one.key, lambda o=one: _measure(node, plan, o, peaks[o.application, o.load]))  # type: ignore[misc]
+            found = once(one.key, bound(_measure, node, plan, one, peaks[one.application, one.load]))
             if not known:
                 say(f"{number} of {len(runs)}: {one.key} p99.9 {found['answers']['p999_ms']:.0f} ms")
         found = figures({one.key: finished[f"{plan.tag} {one.key}"] for one in runs}, plan, peaks)
@@ -70,9 +69,7 @@ def run(plan: Plan, partial: Path | None, say: Callable[[str], None]) -> Json:
             found["stepping"] = {}
             for name in STEPPING_ARMS:
                 say(f"a load in steps, {name}")
-                found["stepping"][name] = once(
-                    f"stepping/{name}", lambda n=name: stepping(node, n, limiter_of)
-                )  # type: ignore[misc]
+                found["stepping"][name] = once(f"stepping/{name}", bound(stepping, node, name, limiter_of))
         return found
 
 

@@ -99,4 +99,4 @@ def _ask(port: int, method: str, path: str, body: object = None) -> dict[str, di
     connection.request(method, path, None if body is None else json.dumps(body))
     answer = connection.getresponse().read()
     connection.close()
-    return json.loads(answer) if method == "GET" else {}  # type: ignore[no-any-return]
+    return json.loads(answer) if method == "GET" else {}
