@@ -15,7 +15,7 @@ from experiments.escra.limiters import Limiter
 from experiments.escra.node import Node
 from experiments.escra.observer import Observed, Observer
 from experiments.escra.plan import Plan
-from experiments.escra.plans import STEPPING, STEPPING_S, bursts
+from experiments.escra.burn_plans import STEPPING, STEPPING_S, bursts
 from limit_allocator.allocation.model import PERIOD_US
 from limit_allocator.cgroups.container import Limits
 

@@ -74,6 +74,10 @@ class Running:
             time.sleep(0.02)
         return not missing
 
+    def kill(self, name: str) -> None:
+        """As the kernel kills for memory."""
+        self._processes[name].running.kill()
+
     def oom_kills(self) -> int:
         """Processes that the kernel has killed for memory in these containers."""
         kills = 0

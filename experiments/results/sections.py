@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from experiments.intervals import in_words
+from experiments.results.escra_section import escra
+from experiments.results.section import Figures, Section, Summary
 
 __all__ = ["SECTIONS", "Figures", "Section", "Summary"]
 
-Figures = Mapping[str, Any]
 _PLACEMENT_DEFAULT = (60.0, 0.34)  # seconds between changes, and spread: the demo's
 _ARMS = {
     "stock": "a Deployment of one size, stock scheduler",
@@ -18,24 +17,6 @@ _ARMS = {
     "autopilot": "Autopilot: one size, resized in place",
     "no_inplace": "ours without resizing in place",
 }
-
-
-@dataclass(frozen=True)
-class Summary:
-    """One line for the README."""
-
-    part: str
-    result: str
-    behind: str = ""  # where ours is worse
-
-
-@dataclass(frozen=True)
-class Section:
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    notes: Sequence[str] = ()
-    summary: Summary | None = None
 
 
 def _combofunc(figures: Figures) -> Section:
@@ -302,5 +283,6 @@ SECTIONS: Mapping[str, Callable[[Figures], Section]] = {
     "knee-search": _knee_search,
     "nodes": _nodes,
     "expander": _expander,
+    "escra": escra,
     "node-model --pulls-only": _pulls,
 }
