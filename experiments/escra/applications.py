@@ -38,7 +38,7 @@ class Application:
 
 MEDIA = Application(
     "media",
-    110.0,
+    100.0,
     (
         Service("front", 400, 40, calls=((("user", 1), ("movie", 1), ("text", 1)), (("compose", 1),))),
         Service("user", 300, 90),

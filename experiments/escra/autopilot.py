@@ -1,10 +1,13 @@
 """Autopilot's ML recommender (Rzadca et al., EuroSys 2020, section 3.3), as Escra's authors recreated it.
 
 An ensemble of models, each a decay rate and a safety margin. A model keeps, for every limit on offer, the
-decayed number of samples above it (overrun) and below it (underrun), and picks the limit with the least
-weighted cost, plus the price of a change; its recommendation is that limit plus its margin. The recommender
-follows the model whose own recommendations have cost least lately, at a price for changing model and limit.
+decayed share of samples above it (overrun) and what it had too much (underrun), and picks the limit with the
+least weighted cost, plus the price of a change; its recommendation is that limit plus its margin. The
+recommender follows the model whose own recommendations have cost least lately, at a price for changing model and limit.
 Pure: one resource of one container.
+
+An underrun counts by its amount, as a share of the highest limit on offer: if it were counted by samples,
+both shares would add up to 1, and the best limit would be the highest sample ever seen.
 
 The weights are not published. Escra's authors tuned them for performance, and so do we
 (`autopilot_tuning`, on tuning seeds).
@@ -34,8 +37,6 @@ class Weights:
     limit_change: float
     model_change: float
     cost_decay: float
-    # Not in Autopilot: of models that never overran, one with less slack is better. 0: they are equal.
-    slack: float
 
 
 @dataclass
@@ -71,10 +72,7 @@ class Autopilot:
         at = np.clip(np.searchsorted(self._limits, limits - self.step / 2), 0, self.steps - 1)
         differs = (limits != self._limit) & (not first)
         # What each recommendation would have cost in this period.
-        slack = (
-            np.maximum(limits[:, None] - np.asarray(samples)[None, :], 0.0).mean(axis=1) / self._limits[-1]
-        )
-        now = w.overrun * over[at] + w.underrun * under[at] + w.slack * slack + w.limit_change * differs
+        now = w.overrun * over[at] + w.underrun * under[at] + w.limit_change * differs
         self._cost += w.cost_decay * (now - self._cost)
         models = np.arange(len(self._cost))
         total = self._cost + w.limit_change * differs
@@ -85,8 +83,10 @@ class Autopilot:
         return self._limit
 
     def _runs(self, samples: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """For every limit on offer, the share of samples above it and below it."""
+        """For every limit on offer, the share of samples above it, and its mean amount above the samples."""
         ordered = np.sort(np.asarray(samples, dtype=float)) / _AT_LIMIT
-        above = len(ordered) - np.searchsorted(ordered, self._limits, side="right")
-        below = np.searchsorted(ordered, self._limits, side="left")
-        return above / len(ordered), below / len(ordered)
+        count = len(ordered)
+        below = np.searchsorted(ordered, self._limits, side="right")
+        sums = np.concatenate([[0.0], np.cumsum(ordered)])
+        too_much = (self._limits * below - sums[below]) / count
+        return (count - below) / count, too_much / self._limits[-1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial as bound
 from pathlib import Path
@@ -13,10 +13,9 @@ import numpy as np
 
 from experiments.escra.applications import APPLICATIONS
 from experiments.escra.arms import Arm, Peaks, sums
-from experiments.escra.autopilot_tuning import TUNED
 from experiments.escra.chain import Chain
 from experiments.escra.figures import figures
-from experiments.escra.limiters import AutopilotLimits, Limiter
+from experiments.escra.limiters import AutopilotLimits, History, Limiter
 from experiments.escra.loads import TRACE, arrivals_s, trace_rates
 from experiments.escra.node import Node
 from experiments.escra.node_bench import STEPPING_ARMS, reaction, stepping
@@ -24,10 +23,12 @@ from experiments.escra.observer import SAMPLE_S, Observed, Observer
 from experiments.escra.plan import Plan, Run, add_finished, read_finished
 from experiments.escra.running import running
 from experiments.escra.traffic import answers, play
+from limit_allocator.allocation.model import PERIOD_US
 
 __all__ = ["limiter_of", "run"]
 
 Json = dict[str, Any]
+_MIB = 1 << 20
 _CORES = 2.0  # that 1.5 times the peaks and the load generator have to fit
 
 
@@ -44,11 +45,12 @@ def run(plan: Plan, partial: Path | None, say: Callable[[str], None]) -> Json:
 
     with Node.temporary() as node:
         peaks: dict[tuple[str, str], Peaks] = {}
+        histories: dict[tuple[str, str], Sequence[History]] = {}
         for profile in plan.profiles():
+            say(f"profile of {profile.application} under {profile.load}, seed {profile.seed}")
             found = once(profile.key, bound(_profile, node, plan, profile))
-            peaks[profile.application, profile.load] = _highest(
-                peaks.get((profile.application, profile.load)), found["peaks"]
-            )
+            place = profile.application, profile.load
+            peaks[place], histories[place] = _highest(peaks.get(place), found["peaks"]), found["history"]
         for (application, load), peak in peaks.items():
             cores = sum(of["cores"] for of in peak.values())
             say(f"{application} under {load}: peaks of {cores:.2f} cores in all")
@@ -56,8 +58,9 @@ def run(plan: Plan, partial: Path | None, say: Callable[[str], None]) -> Json:
                 say(f"  1.5 times these peaks are more than {_CORES:g} cores: no arm can have that")
         runs = list(plan.runs())
         for number, one in enumerate(runs, start=1):
+            place = one.application, one.load
             known = f"{plan.tag} {one.key}" in finished
-            found = once(one.key, bound(_measure, node, plan, one, peaks[one.application, one.load]))
+            found = once(one.key, bound(_measure, node, plan, one, peaks[place], histories[place]))
             if not known:
                 say(f"{number} of {len(runs)}: {one.key} p99.9 {found['answers']['p999_ms']:.0f} ms")
         found = figures({one.key: finished[f"{plan.tag} {one.key}"] for one in runs}, plan, peaks)
@@ -73,12 +76,12 @@ def run(plan: Plan, partial: Path | None, say: Callable[[str], None]) -> Json:
         return found
 
 
-def limiter_of(arm: Arm, cpu_us: int, memory_bytes: int) -> Limiter:
-    """What sets limits. The two are an application's global limits, for ours."""
+def limiter_of(arm: Arm, cpu_us: int, memory_bytes: int, history: Sequence[History] = ()) -> Limiter:
+    """What sets limits. The global limits are for ours, the history is for Autopilot."""
     if arm.ours:
         return Chain(arm.ours, cpu_us, memory_bytes, arm.report_period_s)
     if arm.autopilot_every_s:
-        return AutopilotLimits(arm.autopilot_every_s, TUNED)
+        return AutopilotLimits(arm.autopilot_every_s, history)
     return Limiter()
 
 
@@ -91,6 +94,10 @@ def _profile(node: Node, plan: Plan, profile: Run) -> Json:
     width = max(round(plan.profile_window_s / SAMPLE_S), 1)
     window = np.ones(width) / width
     return found | {
+        "history": [  # what Autopilot begins with
+            [np.round(used_cores[:, at] * PERIOD_US).tolist(), np.round(used_mib[:, at] * _MIB).tolist()]
+            for at in range(len(observed.names))
+        ],
         "peaks": {
             name: {
                 "cores": float(np.convolve(np.nan_to_num(used_cores[:, at]), window, "valid").max()),
@@ -98,12 +105,12 @@ def _profile(node: Node, plan: Plan, profile: Run) -> Json:
                 "mib": float(np.nanmax(used_mib[:, at])),
             }
             for at, name in enumerate(observed.names)
-        }
+        },
     }
 
 
-def _measure(node: Node, plan: Plan, one: Run, peaks: Peaks) -> Json:
-    observed, (first_s, last_s), found = _play(node, plan, one, peaks)
+def _measure(node: Node, plan: Plan, one: Run, peaks: Peaks, history: Sequence[History]) -> Json:
+    observed, (first_s, last_s), found = _play(node, plan, one, peaks, history)
     limit_cores, used_cores, limit_mib, used_mib = observed.between(first_s, last_s)
     total_cores = np.nansum(limit_cores, axis=1) if one.arm.cpu_limited else np.zeros(1)
     return found | {
@@ -128,13 +135,15 @@ def _slack(limit: np.ndarray, used: np.ndarray) -> Json | None:
             "cdf": np.percentile(slack, np.arange(0, 101, 5)).tolist()}  # fmt: skip
 
 
-def _play(node: Node, plan: Plan, one: Run, peaks: Peaks) -> tuple[Observed, tuple[float, float], Json]:
+def _play(
+    node: Node, plan: Plan, one: Run, peaks: Peaks, history: Sequence[History] = ()
+) -> tuple[Observed, tuple[float, float], Json]:
     """One run. Returns also when it was measured, by the monotonic clock."""
     application, arm = APPLICATIONS[one.application], one.arm
     rates = trace_rates(plan.data, one.seed) if one.load == TRACE else []
     duration_s = plan.warm_up_s + one.measured_s
     due_s = arrivals_s(one.load, application.rate_per_s, duration_s, one.seed, rates)
-    limiter = limiter_of(arm, *sums(peaks, arm.factor))
+    limiter = limiter_of(arm, *sums(peaks, arm.factor), history)
     with running(node, application, arm.limits(peaks), _draws(one.seed)) as here:
         ready = here.wait_until_ready()
         limiter.start(node.hierarchy, list(here.cgroups.values()), node.clear("limiter"))

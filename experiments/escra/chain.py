@@ -94,13 +94,15 @@ class Chain(Limiter):
             f"{name}_core_share": round((now - before) / lasted_s, 4)
             for name, now, before in zip(_NAMES, self._cpu_s(), self._before, strict=True)
         }
-        said = self._read_status()
+        said, fault = self._read_status(), self._fault()
         for process in reversed(self._processes):  # the agent first: it writes the original limits back
             process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(20.0)
             process.kill()
             process.wait()
+        if fault:
+            raise LabError(fault)
         registered_ms = [1e3 * delay_s for delay_s in said["registration_s"]]
         return used | {
             "registration_ms_p99": round(float(np.percentile(registered_ms, 99)), 1)
@@ -124,12 +126,17 @@ class Chain(Limiter):
         """Until each container has another quota than its ceiling, which is the application's whole limit."""
         deadline_s, waiting = time.monotonic() + _REGISTERED_S, list(cgroups)
         while waiting := [c for c in waiting if _quota_us(hierarchy, c) == self._wanted["cpu_us"]]:
-            if any(p.poll() is not None for p in self._processes) or time.monotonic() > deadline_s:
-                logs = [(self._directory.parent / f"{name}.log").read_text()[-2000:] for name in _NAMES]
-                raise LabError(
-                    f"{len(waiting)} of {len(cgroups)} containers have no limit of ours\n" + "\n".join(logs)
-                )
+            if fault := self._fault():
+                raise LabError(fault)
+            if time.monotonic() > deadline_s:
+                raise LabError(f"{len(waiting)} of {len(cgroups)} containers have no limit of ours")
             time.sleep(0.02)
+
+    def _fault(self) -> str:
+        """Why the run is worth nothing: a process has ended. Empty if none has."""
+        ended = [name for name, p in zip(_NAMES, self._processes, strict=True) if p.poll() is not None]
+        logs = [(self._directory.parent / f"{name}.log").read_text()[-2000:] for name in ended]
+        return "\n".join([f"ended: {', '.join(ended)}", *logs]) if ended else ""
 
     def _read_status(self) -> dict[str, Any]:
         try:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.escra.arms import ARMS, BASELINES
-from experiments.escra.node import why_not
+from experiments.escra.node import has_burst, why_not
 from experiments.escra.plan import Plan
 from experiments.intervals import in_words
 from experiments.results.about import write_figures
@@ -45,6 +45,8 @@ def plan_of(options: Options) -> Plan:
         plan = replace(plan, profile_window_s=options.profile_window_s)
     if options.rest_only:
         plan = replace(plan, applications=())
+    if not has_burst():
+        plan = replace(plan, arms=[arm for arm in plan.arms if not ARMS[arm].burst])
     if options.arms:
         ours = [BASELINES[arm] for arm in options.arms if arm in BASELINES]
         plan = replace(plan, arms=[arm for arm in ARMS if arm in {*options.arms, *ours}])

@@ -135,6 +135,7 @@ def _arms(found: Found, runs: Sequence[Run]) -> Json:
             "p999_ms": _median([m["answers"]["p999_ms"] for m in mine]),
             "answered": sum(m["answers"]["requests"] - m["answers"]["failed"] for m in mine)
             / max(sum(m["answers"]["requests"] for m in mine), 1),
+            "not_ready": sum(not m["ready"] for m in mine),
             "throttled_share": _median([m["throttled_share"] for m in mine]),
             "mean_limit_cores": _median([m["mean_limit_cores"] for m in mine]),
             "mean_used_cores": _median([m["mean_used_cores"] for m in mine]),

@@ -7,6 +7,7 @@ bench ends (`kwok.watchdog`).
 from __future__ import annotations
 
 import os
+import platform
 import secrets
 import shutil
 import subprocess
@@ -24,7 +25,7 @@ from limit_allocator.cgroups.container import Gone, Limits
 from limit_allocator.cgroups.layout import ContainerCgroup, Hierarchy
 from limit_allocator.cgroups.opening import open_container
 
-__all__ = ["Node", "why_not"]
+__all__ = ["Node", "has_burst", "why_not"]
 
 _V1 = ("cpu", "cpuacct", "memory")
 
@@ -39,6 +40,11 @@ def why_not() -> str | None:
     else:
         missing = {name for name in _V1 if not (mount / name / "cgroup.procs").exists()}
     return f"{mount} has no {', '.join(sorted(missing))} controller" if missing else None
+
+
+def has_burst() -> bool:
+    """Whether this kernel lets containers save up CPU time (cpu.cfs_burst_us, cpu.max.burst)."""
+    return tuple(int(number) for number in platform.release().split("-")[0].split(".")[:2]) >= (5, 14)
 
 
 class Node:

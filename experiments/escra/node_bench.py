@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from experiments.escra.arms import ARMS, AUTOPILOT, Arm
+from experiments.escra.burn_plans import STEPPING, STEPPING_S, bursts
 from experiments.escra.figures import reaction_figures
 from experiments.escra.limiters import Limiter
 from experiments.escra.node import Node
 from experiments.escra.observer import Observed, Observer
 from experiments.escra.plan import Plan
-from experiments.escra.burn_plans import STEPPING, STEPPING_S, bursts
 from limit_allocator.allocation.model import PERIOD_US
 from limit_allocator.cgroups.container import Limits
 

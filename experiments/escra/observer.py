@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.escra.reactions import Reactions
+from kwok.errors import LabError
 from limit_allocator.allocation.model import PERIOD_US
 from limit_allocator.cgroups.container import Container, Cpu, Gone, Memory
 from limit_allocator.cgroups.layout import ContainerCgroup, Hierarchy
@@ -68,10 +69,13 @@ class Observer:
         return self
 
     def __exit__(self, *_: Any) -> None:
+        died = not self._thread.is_alive()
         self._ended.set()
         self._thread.join()
         for container in self._containers.values():
             container.close()
+        if died:
+            raise LabError("the observer ended before the run did")
 
     def _run(self) -> None:
         found, next_s, sample_s = self.observed, time.monotonic(), 0.0

@@ -43,8 +43,8 @@ def escra(figures: Figures) -> Section:
         f"Two applications of 7 and 11 services on this machine's cgroups, {len(figures['loads'])} loads, "
         f"{len(seeds)} seeds ({min(seeds)} to {max(seeds)}), {figures['measured_s']:g} s each, open loop. "
         f"Peaks are averages over {figures['profile_window_s']:g} s of a run with other draws. Ours has as "
-        "global limit the sum of the static limits that it is compared with, and of those at 1.5 x peak beside the "
-        "other arms. Everything shares the machine: services, load generator, agent and controller."
+        "global limit the sum of the static limits that it is compared with, and of those at 1.5 x peak "
+        "beside the other arms. Services, load generator, agent and controller share the machine."
     ]
     if (reaction := figures.get("reaction_ms", {})).get("episodes"):
         notes.append(

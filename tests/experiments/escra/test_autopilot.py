@@ -41,7 +41,7 @@ def test_overrun_that_costs_more_leads_to_higher_limits() -> None:
     samples = [100.0] * 8 + [900.0] * 2
 
     def limit(overrun: float) -> float:
-        weights = replace(TUNED[0], overrun=overrun, underrun=1.0)
+        weights = replace(TUNED[0], overrun=overrun, underrun=1.0, limit_change=0.0)
         autopilot = Autopilot(STEP, STEPS, weights)
         return [autopilot.recommend(samples) for _ in range(50)][-1]
 
@@ -49,7 +49,7 @@ def test_overrun_that_costs_more_leads_to_higher_limits() -> None:
 
 
 def test_a_change_that_costs_much_is_not_made() -> None:
-    autopilot = Autopilot(STEP, STEPS, Weights(10.0, 1.0, 1e6, 1e6, 0.2, 0.0))
+    autopilot = Autopilot(STEP, STEPS, Weights(10.0, 1.0, 1e6, 1e6, 0.2))
     first = autopilot.recommend([500.0] * 10)
     assert {autopilot.recommend([value] * 10) for value in (400.0, 300.0, 600.0)} == {first}
 

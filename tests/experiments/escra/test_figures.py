@@ -29,7 +29,7 @@ def run(p999_ms: float, slack: float | None, **given: Any) -> dict[str, Any]:
             "requests": 100, "failed": 10, "p50_ms": 1.0, "p99_ms": 2.0, "p999_ms": p999_ms,
             "throughput_per_s": 90.0,
         },
-        "oom_kills": 1, "restarts": 1, "cpu_slack_cores": of, "memory_slack_mib": of or None,
+        "oom_kills": 1, "restarts": 1, "ready": True, "cpu_slack_cores": of, "memory_slack_mib": of or None,
         "mean_limit_cores": 0.3, "most_limit_cores": 0.42, "mean_used_cores": 0.2, "throttled_share": 0.1,
         "reactions_ms": [50.0, 100.0], "reactions_unanswered": 3,
     } | given  # fmt: skip
