@@ -17,10 +17,12 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from kwok.cgroups import cgroup_name
 from kwok.lab import Lab
 from kwok.pods import pod, wait_for_account
 from kwok.ports import answers_ready, get_text
 from kwok.processes import Process
+from kwok.real_node.machine import Machine
 from surgekit.shipped_manifests import MANIFESTS
 from surgekit.tls import ensure, mutual_tls
 
@@ -33,11 +35,14 @@ __all__ = [
     "install",
     "install_combofunc",
     "install_kneescale",
+    "install_limit_allocator",
     "install_load_balancer",
     "start_combofunc",
     "start_extender",
     "start_haproxy",
     "start_kneescale",
+    "start_limit_agent",
+    "start_limit_allocator",
     "start_load_balancer",
     "start_probe",
 ]
@@ -48,8 +53,8 @@ SCORED = "surgekit.dev/scored"  # resource: asked for by pods that opted in, an 
 HAPROXY = "balancer-haproxy"
 # The extender's weight in the scheduler's configuration; docs/decisions/extender.md says why 30.
 WEIGHT = 30
-SCHEDULER_CLIENT, LAB_CLIENT = "kube-scheduler", "surgekit-lab"
-_IN_PODS = {"Deployment", "Job", "CronJob", "PodDisruptionBudget", "Service", "NetworkPolicy"}
+SCHEDULER_CLIENT, LAB_CLIENT, LIMIT_AGENT = "kube-scheduler", "surgekit-lab", "surgekit-limit-agent"
+_IN_PODS = {"Deployment", "DaemonSet", "Job", "CronJob", "PodDisruptionBudget", "Service", "NetworkPolicy"}
 
 
 def install(lab: Lab) -> None:
@@ -181,6 +186,49 @@ def install_combofunc(lab: Lab) -> None:
 
 def start_combofunc(lab: Lab, settings: Mapping[str, Any] | None = None, name: str = "combofunc") -> None:
     _start_controller(lab, _Part("combofunc"), name, settings)
+
+
+def install_limit_allocator(lab: Lab) -> None:
+    apply_manifests(lab, MANIFESTS / "limit-allocator")
+
+
+def start_limit_allocator(
+    lab: Lab, settings: Mapping[str, Any] | None = None, name: str = "limit-allocator"
+) -> Process:
+    """Start Escra's controller. Agents reach it at `settings["bind"]`; see `start_limit_agent`."""
+    tls = {"tls_directory": str(_limit_certificates(lab) / "controller")}
+    return _start_controller(lab, _Part("limit-allocator"), name, tls | dict(settings or {}))
+
+
+def start_limit_agent(
+    lab: Lab, machine: Machine, controller: str, settings: Mapping[str, Any] | None = None
+) -> Process:
+    """Start Escra's agent on a real node. It has no account: it talks to the controller only."""
+    port, file = lab.free_port(), lab.directory / f"{machine.name}-limit-agent.settings.yaml"
+    known = {
+        "health_bind": f"{machine.address}:{port}",
+        "node": machine.name,
+        "controller": controller,
+        "server_name": "localhost",
+        "tls_directory": str(_limit_certificates(lab) / "agent"),
+        "cgroup_root": f"{cgroup_name(lab.directory)}/{machine.name}",
+    }
+    file.write_text(yaml.safe_dump(known | dict(settings or {})))
+    serve: list[str | Path] = [sys.executable, "-m", "surgekit", "serve", "limit-agent", "--settings", file]
+    return machine.start_process("limit-agent", serve)
+
+
+def _limit_certificates(lab: Lab) -> Path:
+    """Directories `controller` and `agent`, as the Secrets of manifests/limit-allocator are mounted."""
+    made = lab.directory / "tls" / "limits"
+    ensure(made, ["localhost", "127.0.0.1"], [LIMIT_AGENT], datetime.now(UTC))
+    for name, pair in (("controller", "tls"), ("agent", LIMIT_AGENT)):
+        directory = made / name
+        directory.mkdir(exist_ok=True)
+        (directory / "ca.crt").write_bytes((made / "ca.crt").read_bytes())
+        for suffix in (".crt", ".key"):
+            (directory / f"tls{suffix}").write_bytes((made / f"{pair}{suffix}").read_bytes())
+    return made
 
 
 def install_load_balancer(lab: Lab) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from limit_allocator.leader_session import LeaderSession, first_term
-from limit_allocator.metrics import AllocatorMetrics
+from limit_allocator.metrics import LimitMetrics
 from limit_allocator.reconciler import Reconciler
 from limit_allocator.settings import Settings
 from limit_allocator.sources import ClusterSource
@@ -37,7 +37,7 @@ class Controller(controller.Controller):
         self._limits: Loop | None = None
         self._session: LeaderSession | None = None
         self._sessions = 0
-        metrics = AllocatorMetrics()
+        metrics = LimitMetrics()
         metrics.registry.register(source.unreadable)
         lease = Lease(kube, settings.lease_namespace, LEASE_NAME)
         super().__init__(

@@ -17,7 +17,7 @@ import structlog
 
 from limit_allocator.fleet.fleet import Fleet
 from limit_allocator.fleet.model import LaterTerm
-from limit_allocator.metrics import AllocatorMetrics
+from limit_allocator.metrics import LimitMetrics
 from limit_allocator.wire.messages import Hello, MessageError, Report
 from limit_allocator.wire.server import AgentServer, Arrival, Closed, Stream
 
@@ -46,7 +46,7 @@ class LeaderSession:
     def __init__(
         self,
         server: AgentServer,
-        metrics: AllocatorMetrics,
+        metrics: LimitMetrics,
         term: int,
         tick_s: float,
         *,
@@ -101,7 +101,7 @@ class LeaderSession:
             try:
                 self._take(arrival, now_s)
             except MessageError as error:
-                self._metrics.refused.inc()
+                self._metrics.failures.labels("report").inc()
                 log.warning("report refused", error=str(error))
                 self._forget(arrival[0])
                 self._server.close(arrival[0], str(error))

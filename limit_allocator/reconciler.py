@@ -26,9 +26,10 @@ from limit_allocator.distributed_container import (
 )
 from limit_allocator.leader_session import LeaderSession
 from limit_allocator.membership import Membership, members
-from limit_allocator.metrics import AllocatorMetrics
+from limit_allocator.metrics import LimitMetrics
 from limit_allocator.settings import Settings
 from limit_allocator.sources import ClusterSource
+from limit_allocator.view import View
 from surgekit.kube.api_path import Resource
 from surgekit.kube.client import STRATEGIC_MERGE, ApiError, Kube
 from surgekit.kube.conditions import status_before
@@ -56,7 +57,7 @@ class Reconciler:
         kube: Kube,
         source: ClusterSource,
         events: Events,
-        metrics: AllocatorMetrics,
+        metrics: LimitMetrics,
         *,
         session: Callable[[], LeaderSession | None],
         leads: Callable[[], bool],
@@ -68,6 +69,7 @@ class Reconciler:
         self._written_s: dict[str, float] = {}  # by uid: when the status was last written
         self._reasons: dict[str, str] = {}  # by uid: of the condition Enforced
         self._resized_s: dict[str, float] = {}  # by pod uid
+        self._shown: dict[str, tuple[str, Allowance, View]] = {}  # what metrics say of each application
 
     def step(self) -> float:
         session = self._session()
@@ -89,11 +91,13 @@ class Reconciler:
         with session.lock:
             session.fleet.set_applications(applications_of(membership, allowances, known))
         written = [self._write_one(session, o, membership, allowances, invalid) for o in objects]
+        self._shown = {key: shown for key, shown in self._shown.items() if key in membership.applications}
+        self._metrics.show(self._shown.values())
         self._resize(resizes(pods, membership, allowances))
         return _LEAST_GAP_S if any(written) else _EVERY_S
 
     def stop(self) -> None:
-        self._metrics.forget_all()
+        self._metrics.show(())
 
     def _read(self, objects: Iterable[Json]) -> dict[str, str]:
         """Keep each object's last valid spec; return why others are invalid, by uid."""
@@ -126,7 +130,7 @@ class Reconciler:
         try:
             return self._write(session, obj, membership, allowances, invalid)
         except (ApiError, status.TooManyNodes) as error:
-            self._metrics.failures.inc()
+            self._metrics.failures.labels("status").inc()
             log.warning("status not written", distributed_container=_key(obj), error=str(error))
             return False
 
@@ -162,7 +166,7 @@ class Reconciler:
         said = status.status_of(before, application, allowances[key], view, now_s, step_s)
         if uid in invalid:
             said.pop("conditions")  # they say what is wrong with the spec
-        self._metrics.show(application.spec.namespace, application.spec.name, view)
+        self._shown[key] = (_reason(said), allowances[key], view)
         self._tell(obj, said.get("conditions") or [])
         self._patch(obj, said)
         with session.lock:
@@ -177,7 +181,6 @@ class Reconciler:
             return
         patch_status(self._kube, DISTRIBUTED_CONTAINERS, obj["metadata"], said)
         self._written_s[obj["metadata"]["uid"]] = time.monotonic()
-        self._metrics.statuses.inc()
 
     def _tell(self, obj: Json, conditions: Iterable[Json]) -> None:
         """An Event when it begins or ends to be enforced, and why."""
@@ -203,7 +206,7 @@ class Reconciler:
             try:
                 self._kube.patch(path, resize.patch, STRATEGIC_MERGE)
             except ApiError as error:  # one pod's refusal does not keep the others from theirs
-                self._metrics.resizes.labels("refused").inc()
+                self._metrics.resizes.labels("failed").inc()
                 log.warning(
                     "resize refused",
                     namespace=resize.namespace,
@@ -214,6 +217,12 @@ class Reconciler:
             else:
                 self._metrics.resizes.labels("done").inc()
                 log.info("resized", namespace=resize.namespace, pod=resize.pod, reason=resize.reason)
+
+
+def _reason(said: Json) -> str:
+    """Why limits are enforced, or not."""
+    reasons = {c["type"]: c["reason"] for c in said.get("conditions") or ()}
+    return str(reasons.get("Enforced", "InvalidSpec"))
 
 
 def _key(obj: Json) -> str:

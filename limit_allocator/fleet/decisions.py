@@ -101,6 +101,10 @@ class Decisions:
             self._reclaimed_at_s[parameters] = now_s
         used, ceiling = of.used_bytes[slots], of.memory_ceiling_bytes[slots]
         floor = np.full(len(slots), parameters.floor_bytes)
+        if newcomers.any():
+            # Nobody joins below what it uses: that cannot be written.
+            floor = np.where(newcomers, np.minimum(np.maximum(floor, used), ceiling), floor)
+            state.ledgers[MEMORY].set_floors(slots[newcomers], floor[newcomers])
         if kept.any():
             # They neither give nor take.
             used, ceiling, floor = (np.where(kept, have, column) for column in (used, ceiling, floor))
@@ -118,6 +122,11 @@ class Decisions:
         """The limits that containers hit and that are not raised yet."""
         of = self._state.slots
         stuck_at = of.stuck_at_bytes[slots]
+        # One that has come to use more than its first command says cannot join with that.
+        behind = of.registering[slots] & (have > 0) & (of.used_bytes[slots] > have)
+        if behind.any():
+            of.stuck_since_s[slots[behind]] = now_s
+            stuck_at = np.where(behind, np.maximum(stuck_at, of.used_bytes[slots]), stuck_at)
         if not stuck_at.any():
             return stuck_at
         enough = np.minimum(stuck_at + parameters.growth_bytes, of.memory_ceiling_bytes[slots])

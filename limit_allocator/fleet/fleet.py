@@ -63,6 +63,7 @@ class Fleet:
         self._sessions: dict[int, Agent] = {}
         self._last_session = 0
         self._pending: dict[int, list[Pending]] = defaultdict(list)  # by node
+        self._first_heard: list[str] = []  # nodes
         self._told_applications = False
 
     # What the cluster wants
@@ -247,7 +248,7 @@ class Fleet:
         state, index = self.state, agent.index
         if not agent.heard:
             agent.heard = True
-            self.groups.show(agent.node)
+            self._first_heard.append(agent.node)
         state.session[index] = -1 if agent.session is None else agent.session
         state.heard_at_s[index], state.room_bytes[index] = now_s, report.room_bytes
         agent.foreign_writes = report.foreign_writes
@@ -282,6 +283,9 @@ class Fleet:
         for number in range(max((len(reports) for reports in pending.values()), default=0)):
             batch = [reports[number] for reports in pending.values() if len(reports) > number]
             take_over(batch, self.term, now_s, self.state)
+        for node in self._first_heard:  # only now its limits are counted one by one
+            self.groups.show(node)
+        self._first_heard = []
         self.state.slots.reuse()
         self._note_registrations(now_s)
 

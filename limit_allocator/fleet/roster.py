@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from limit_allocator.allocation.model import Integers
 from limit_allocator.fleet.agents import Agent
 from limit_allocator.fleet.groups import Groups
 from limit_allocator.fleet.intake import Keys, Tables, check_roll
 from limit_allocator.fleet.pods import tell_changed
 from limit_allocator.fleet.state import NO_CEILING, State
-from limit_allocator.wire.messages import Found, Pod, Report
+from limit_allocator.wire.messages import ACCOUNT_ROWS, Found, Pod, Report
 
 __all__ = ["Roster"]
 
@@ -33,7 +34,7 @@ class Roster:
         check_roll(report, tables, known, gone, staying)
 
         slots = {key: slot for key, slot in known.items() if key not in set(gone)}
-        joined = set(tables.cpu_accounts[0][tables.cpu_accounts[2] != 0].tolist())
+        joined = _joined(tables.cpu_accounts) & _joined(tables.memory_accounts)
         for container_id in gone_ids:
             self._lose(agent, container_id)
         for found in report.found:
@@ -94,3 +95,8 @@ class Roster:
         slot = agent.slot_of_id.pop(container_id)
         del self.names[slot]
         self._state.remove(slot)
+
+
+def _joined(accounts: Integers) -> set[int]:
+    """Keys of containers that have limits of ours."""
+    return set(accounts[0][accounts[ACCOUNT_ROWS.index("joined")] != 0].tolist())

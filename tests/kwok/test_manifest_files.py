@@ -67,8 +67,10 @@ def test_the_three_lists_of_kept_secrets_agree() -> None:
     directory = MANIFESTS / "base" / "certificates"
     command = (ROOT / "surgekit" / "cli" / "certificates.py").read_text()
     names = r"surgekit-(?:ca\b|[a-z-]+-tls\b)"
+    agents = MANIFESTS / "limit-allocator" / "agent" / "certificate.yaml"
+    rights = (directory / "rbac.yaml").read_text() + agents.read_text()
     assert (
-        set(re.findall(names, (directory / "rbac.yaml").read_text()))
+        set(re.findall(names, rights))
         == set(re.findall(names, (directory / "admissionpolicy.yaml").read_text()))
         == set(re.findall(names, command))
     )
@@ -83,6 +85,7 @@ PARTS = {
     "kneescale": ("kneescale", "hpa_replacement"),
     "combofunc": ("combofunc", "combofunc"),
     "adapter": ("adapter", "hpa_replacement/adapter"),
+    "limit-allocator": ("limit-allocator", "limit_allocator"),
 }
 MONITORING = MANIFESTS / "overlays" / "monitoring"
 
@@ -123,6 +126,7 @@ def test_every_part_is_scraped_at_a_port_its_service_has(part: str) -> None:
     monitors = {
         monitor["metadata"]["name"]: monitor["spec"]
         for monitor in yaml.safe_load_all((MONITORING / "servicemonitors.yaml").read_text())
+        if monitor["kind"] == "ServiceMonitor"
     }
     assert set(monitors) == {f"surgekit-{known}" for known in PARTS}
     service = yaml.safe_load((MANIFESTS / PARTS[part][0] / "service.yaml").read_text())

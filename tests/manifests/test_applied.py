@@ -52,7 +52,7 @@ def test_the_api_server_takes_everything_and_warns_of_nothing(installed: Lab, di
     ("overlay", "module", "resources"),
     [
         ("cert-manager", CERT_MANAGER, ["certificates", "issuers"]),
-        ("monitoring", PROMETHEUS_OPERATOR, ["servicemonitors", "prometheusrules"]),
+        ("monitoring", PROMETHEUS_OPERATOR, ["servicemonitors", "podmonitors", "prometheusrules"]),
     ],
 )
 def test_objects_of_other_projects(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 from typing import Any
@@ -11,13 +12,19 @@ import pytest
 from kwok.lab import Lab
 from kwok.pods import wait_for_account
 from limit_allocator.allocation.model import Parameters
+from limit_allocator.allowance import allow
 from limit_allocator.ceilings import Resize, resizes
 from limit_allocator.distributed_container import DISTRIBUTED_CONTAINERS, read
 from limit_allocator.membership import members
 from limit_allocator.pod import ORIGINAL, read_pod
+from limit_allocator.sources import ClusterSource
+from limit_allocator.status import status_of
+from limit_allocator.view import View
 from surgekit.kube.client import ApiError, Kube
+from surgekit.kube.conditions import status_before
 from surgekit.kube.status import patch_status
 from surgekit.process.modes import Mode
+from tests.events_at_once import unreadable
 from tests.manifests.installed_cluster import NAMESPACE, until
 
 pytestmark = pytest.mark.lab
@@ -220,7 +227,7 @@ LEFT_ALONE = [
 ]
 
 
-@pytest.mark.parametrize("body", LEFT_ALONE, ids=range(len(LEFT_ALONE)))  # type: ignore[arg-type]  # numbers are ids
+@pytest.mark.parametrize("body", LEFT_ALONE, ids=range(len(LEFT_ALONE)))
 def test_what_cannot_be_given_back_is_left_alone(enforced: Lab, body: Json) -> None:
     obj = made(enforced, copy.deepcopy(body))
     assert not raised(obj)
@@ -251,6 +258,64 @@ def test_ceilings_follow_the_status(shop: Lab) -> None:
             until(lambda b=body: not raised(made(shop, b)), "shadow raises nothing")  # type: ignore[misc]  # the same
         finally:
             shop.kube.delete(f"{PATH}/{name}")
+
+
+def test_what_the_namespace_counts_decides_how_high_admission_goes(shop: Lab) -> None:
+    """Watches, decisions and status under the controller's account; the answers of admission to them."""
+    controller = Kube.connect(shop.account_kubeconfig(NAMESPACE, "surgekit-limit-allocator"))
+    source = ClusterSource(controller, unreadable(controller))
+    body = pod()
+    body["metadata"]["labels"] = {"app": "counted"}
+    shop.kube.create(
+        PATH, application("counted", mode="enforce", selector={"matchLabels": {"app": "counted"}})
+    )
+    source.start()
+
+    def decide() -> Json:
+        """What the controller does in a round, as far as it is about Kubernetes."""
+        objects = {obj["metadata"]["name"]: obj for obj in source.distributed_containers()}
+        found = members([read(objects["counted"])], source.pods(), Mode.ENFORCE, exclusive_cpus=True)
+        app = found.applications[f"{SHOP}/counted"]
+        allowance = allow(app.spec, app.pods, source.quotas(SHOP), source.limit_ranges(SHOP))
+        before = status_before(objects["counted"])
+        status = status_of(before, app, allowance, View(), 1_800_000_000.0, 10.0)
+        stored = patch_status(controller, DISTRIBUTED_CONTAINERS, objects["counted"]["metadata"], status)[
+            "status"
+        ]
+        kept = {key: value for key, value in status.items() if key != "ceilings"}
+        assert {key: stored[key] for key in kept} == kept, "the API server prunes and changes nothing"
+        return stored
+
+    def follows(expected: list[tuple[str, str]], reason: str) -> None:
+        def settled() -> bool:
+            conditions = {c["type"]: c["reason"] for c in decide()["conditions"]}
+            return conditions["CeilingsFit"] == reason and limits_of(made(shop, body)) == expected
+
+        until(settled, f"{expected}, {reason}")
+
+    def exists() -> bool:
+        return source.complete and any(
+            o["metadata"]["name"] == "counted" for o in source.distributed_containers()
+        )
+
+    ranges, quotas = f"/api/v1/namespaces/{SHOP}/limitranges", f"/api/v1/namespaces/{SHOP}/resourcequotas"
+    try:
+        until(exists, "the watches have listed")
+        follows([("4", "1Gi")], "Fit")
+        most = {"type": "Container", "max": {"cpu": "2"}}
+        shop.kube.create(ranges, {"metadata": {"name": "r"}, "spec": {"limits": [most]}})
+        follows([("2", "1Gi")], "Fit")
+        hard = {"limits.memory": "512Mi"}
+        shop.kube.create(quotas, {"metadata": {"name": "q"}, "spec": {"hard": hard}})
+        follows([("2", "128Mi")], "LimitsCounted")
+        assert decide()["ceilings"] == {"cpu": "2"}
+        shop.kube.delete(f"{ranges}/r")
+        follows([("4", "128Mi")], "LimitsCounted")
+    finally:
+        source.stop()
+        for path in (f"{ranges}/r", f"{quotas}/q", f"{PATH}/counted"):
+            with contextlib.suppress(ApiError):
+                shop.kube.delete(path)
 
 
 # --- the annotation ---

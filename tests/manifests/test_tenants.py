@@ -194,7 +194,7 @@ def test_another_namespace_is_another_world(tenant: Kube) -> None:
 @pytest.mark.parametrize("verb", ["create", "update", "patch", "delete"])
 def test_a_tenant_may_write_functions_but_not_their_status(tenant: Kube, namespaces: Lab, verb: str) -> None:
     user = f"system:serviceaccount:{TENANT}:dev"
-    for resource in ("combofuncs", "inplacedeployments", "kneepolicies"):
+    for resource in ("combofuncs", "inplacedeployments", "kneepolicies", "distributedcontainers"):
         for subresource, namespace, allowed in (
             ("", TENANT, True),
             ("", "silent", False),

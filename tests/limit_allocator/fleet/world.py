@@ -129,8 +129,10 @@ class SimulatedAgent:
             limit = self.memory.limit_after(command) if str(key) in ids else None
             if limit is not None:
                 container = self._running(ids[str(key)])
-                if container.memory_bytes is not None:  # the kernel refuses to go below what is used
-                    limit = max(limit, min(container.used_bytes, container.memory_bytes))
+                if container.memory_bytes is None and limit < container.used_bytes:
+                    continue  # cannot be written: it does not join yet
+                # The kernel refuses to go below what is used.
+                limit = max(limit, min(container.used_bytes, container.memory_bytes or 0))
                 container.memory_bytes = limit
                 self.memory.wrote(command, limit)
 

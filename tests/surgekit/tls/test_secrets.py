@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from surgekit.kube.client import ApiError
-from surgekit.tls import CertificateError, ensure_secrets
+from surgekit.tls import CertificateError, Client, ensure_secrets
 from tests.fake_api_server import Call, FakeApiServer, Json
 from tests.surgekit.tls.builders import NOW, WANTED
 
@@ -66,6 +66,20 @@ class TestSecrets:
         with pytest.raises(CertificateError, match="cert-manager"):
             self.ensure(kube)
         assert kube.writes == []
+
+    def test_a_leaf_elsewhere_is_kept_where_we_may_and_left_out_where_not(self) -> None:
+        agent = Client("agent", "agent", namespace="agents")
+
+        class Refusing(FakeApiServer):
+            def get(self, path: str, **query: str | int | bool) -> Json:
+                if "/namespaces/agents/" in path:
+                    raise ApiError(403, "Forbidden", path)
+                return super().get(path, **query)
+
+        for kube, expected in ((FakeApiServer(), {"ns", "agents"}), (Refusing(), {"ns"})):
+            changes = ensure_secrets(kube, "ns", "surgekit-ca", [*WANTED, agent], NOW)
+            assert ("agent" in {c.name for c in changes}) is ("agents" in expected)
+            assert {s["metadata"]["namespace"] for s in kube.objects("secrets")} == expected
 
     def test_a_refusal_is_passed_on(self) -> None:
         kube = FakeApiServer()
