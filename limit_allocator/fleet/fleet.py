@@ -27,7 +27,7 @@ from limit_allocator.allocation.model import report_order
 from limit_allocator.fleet.agents import Agent
 from limit_allocator.fleet.decisions import Decisions
 from limit_allocator.fleet.groups import Groups
-from limit_allocator.fleet.intake import Tables
+from limit_allocator.fleet.intake import Keys, Tables
 from limit_allocator.fleet.model import Application, LaterTerm
 from limit_allocator.fleet.orders import NodeCommands, commands_by_node
 from limit_allocator.fleet.pending import Pending, Rows, take_over
@@ -144,8 +144,6 @@ class Fleet:
             return False
         if report.term > self.term:
             raise LaterTerm(report.term)
-        if agent.number >= 0 and report.number != agent.number + 1:
-            raise MessageError(f"report {report.number} follows {agent.number}")
         if report.term < self.term or not self._told_applications:
             # It may still carry out commands of another term. Once it greets this term, it all counts.
             if len(agent.early) == _MOST_EARLY:
@@ -238,10 +236,13 @@ class Fleet:
         if len({*agent.reserves, *(r.application for r in report.reserves)}) > MOST_CONTAINERS:
             raise MessageError(f"an agent has more than {MOST_CONTAINERS} reserves")
         roll_call = not agent.listed or report.found or len(tables.gone)
-        if roll_call and not self.roster.call(agent, report, tables, now_s):
+        keys: Keys | None = agent.keys
+        if roll_call:
+            keys = self.roster.call(agent, report, tables, now_s)
+        if keys is None:
             return False
         cpu, memory, *accounts = (
-            Rows.of(agent.keys.slots(rows[0]), rows)
+            Rows.of(keys.slots(rows[0]), rows)
             for rows in (tables.cpu, tables.memory, tables.cpu_accounts, tables.memory_accounts)
         )
         # Nothing fails from here on.

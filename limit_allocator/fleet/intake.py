@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,22 +81,20 @@ class Keys:
 
 
 def check_roll(
-    report: Report, tables: Tables, known: Mapping[int, int], gone: Collection[int], ids: Set[str]
+    report: Report, tables: Tables, known: Mapping[int, int], gone: Set[int], ids: Set[str]
 ) -> None:
     """Who is found and who is gone fits to who was known. `ids` are of containers that stay."""
-    if not set(gone) <= known.keys():
-        raise MessageError("a container is gone that the agent has not found")
-    left = known.keys() - set(gone)
+    left = known.keys() - gone
     found = {f.key for f in report.found}
     found_ids = {f.container_id for f in report.found}
     if len(found) < len(report.found) or len(found_ids) < len(report.found):
         raise MessageError("a report names a container twice")
-    if found & known.keys() or found_ids & ids:
+    if found & (known.keys() | gone) or found_ids & ids:
         raise MessageError("a container is found again")
     if len(left) + len(found) > MOST_CONTAINERS:
         raise MessageError(f"an agent has more than {MOST_CONTAINERS} containers")
-    if not tables.keys() <= left | found:
-        raise MessageError("a table names a container that is gone, or that the agent has not found")
+    if not tables.keys() <= left | found | gone:
+        raise MessageError("a table names a container that the agent has not found")
 
 
 def _checked(content: bytes, rows: tuple[str, ...]) -> Integers:

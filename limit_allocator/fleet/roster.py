@@ -21,19 +21,19 @@ class Roster:
         self._groups = groups
         self.names: dict[int, tuple[str, str]] = {}  # pod uid and container id, by slot
 
-    def call(self, agent: Agent, report: Report, tables: Tables, now_s: float) -> bool:
-        """Take over who is found and who is gone. False: too early to say."""
+    def call(self, agent: Agent, report: Report, tables: Tables, now_s: float) -> Keys | None:
+        """Take over who is found and who is gone. Whom this report may name; None: too early to say."""
         listing = not agent.listed
         if listing and agent.restarted and not report.found and agent.slot_of_id and agent.pods:
             # A new agent may not have looked yet. What its predecessor has limited stays counted.
-            return False
+            return None
         known = {} if listing else agent.keys.slot_of
-        gone = [] if listing else tables.gone.tolist()
-        gone_ids = {self.names[known[key]][1] for key in gone if known.get(key, -1) >= 0}
+        gone = set(tables.gone.tolist())  # also some that came and went between two reports
+        gone_ids = {self.names[known[key]][1] for key in gone & known.keys() if known[key] >= 0}
         staying = set() if listing else agent.slot_of_id.keys() - gone_ids
         check_roll(report, tables, known, gone, staying)
 
-        slots = {key: slot for key, slot in known.items() if key not in set(gone)}
+        slots = {key: slot for key, slot in known.items() if key not in gone}
         joined = _joined(tables.cpu_accounts) & _joined(tables.memory_accounts)
         for container_id in gone_ids:
             self._lose(agent, container_id)
@@ -55,7 +55,7 @@ class Roster:
                     self._state.remove(agent.reserves.pop(application))
         agent.keys, agent.listed, agent.restarted = Keys(slots), True, False
         tell_changed(agent, {self.names[slot][0] for slot in agent.slot_of_id.values()})
-        return True
+        return Keys(slots | dict.fromkeys(gone, -1)) if gone else agent.keys
 
     def lose_all(self, agent: Agent) -> None:
         for container_id in list(agent.slot_of_id):

@@ -14,12 +14,13 @@ from limit_allocator.allocation.model import Parameters
 from limit_allocator.fleet.fleet import Fleet
 from limit_allocator.fleet.model import Application, PodRow
 from limit_allocator.fleet.state import CPU, MEMORY
-from limit_allocator.wire.messages import MessageError, Orders, Report
+from limit_allocator.wire.messages import Orders, Report
 from surgekit.process.modes import Mode
 from tests.limit_allocator.fleet.world import MIB, Container, SimulatedAgent
 
 NAMES = ("ns/shop", "ns/mail")
 NODES = ("n0", "n1", "n2")
+Stream = tuple[int, int]  # the controller's term, its session
 PARAMETERS = Parameters(floor_us=5_000, floor_bytes=16 * MIB, growth_pages=2_000, reclaim_every_s=0.5)
 LIMITS = st.tuples(st.integers(0, 300_000), st.integers(0, 500 * MIB))
 
@@ -28,14 +29,12 @@ class Faults(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.agents = {node: SimulatedAgent(node) for node in NODES}
-        self.session: dict[str, int] = {}
-        self.up: list[tuple[str, int, Report]] = []  # by node and session
-        self.down: list[tuple[str, int, Orders]] = []
+        self.stream: dict[str, Stream] = {}  # by node
+        self.up: list[Any] = []  # node, stream and message
+        self.down: list[Any] = []
         self.status: dict[str, frozenset[str]] = {name: frozenset() for name in NAMES}
         self.applications: dict[str, Application] = {}
         self.names = 0
-        self.sent: list[Orders] = []  # kept, so that their ids stay theirs
-        self.number_of: dict[int, int] = {}  # by id of orders
         self.now_s = 0.0
 
     @initialize(limits=st.tuples(LIMITS, LIMITS))
@@ -51,9 +50,9 @@ class Faults(RuleBasedStateMachine):
 
     def begin_controller(self, term: int) -> None:
         self.fleet = Fleet(term)
-        self.session.clear()
+        self.stream.clear()
+        self.up.clear()
         self.node_of: dict[int, str] = {}  # by session
-        self.obeyed: dict[int, int] = {}  # number of the last orders, by session
         self.tell_applications()
 
     def tell_applications(self) -> None:
@@ -121,19 +120,17 @@ class Faults(RuleBasedStateMachine):
     @rule(node=st.sampled_from(NODES))
     def report(self, node: str) -> None:
         agent = self.agents[node]
-        if node not in self.session:
-            self.session[node] = self.fleet.attach(agent.hello())
-            self.node_of[self.session[node]] = node
+        if node not in self.stream:
+            session = self.fleet.attach(agent.hello())
+            self.stream[node], self.node_of[session] = (self.fleet.term, session), node
         elif agent.knows_pods:  # one that does not know them cannot know what it holds
-            self.up.append((node, self.session[node], agent.report()))
+            self.up.append((node, self.stream[node], agent.report()))
 
     @rule()
     def tick(self) -> None:
         self.now_s += 0.1
         for session, orders in self.fleet.tick(self.now_s).items():
-            self.down.append((self.node_of[session], session, orders))
-            self.sent.append(orders)
-            self.number_of[id(orders)] = len(self.sent)
+            self.down.append((self.node_of[session], (self.fleet.term, session), orders))
             self.commands_go_only_where_the_status_says(self.node_of[session], orders)
 
     @rule(write=st.booleans(), confirm=st.booleans())
@@ -150,26 +147,38 @@ class Faults(RuleBasedStateMachine):
 
     @rule(seed=st.integers(0, 2**32 - 1))
     def deliver(self, seed: int) -> None:
-        """Some messages, some out of order, some again later, some after their stream has ended."""
+        """A stream keeps its order and loses nothing until it ends. After that anything may arrive."""
         draw = np.random.default_rng(seed)
-        up, self.up = self.up, []
-        down, self.down = self.down, []
-        tidy = draw.random() < 0.5
-        queues: tuple[tuple[list[Any], list[Any]], ...] = (up, self.up), (down, self.down)
-        for messages, later in queues:
-            for at in range(len(messages)) if tidy else draw.permutation(len(messages)):
+        for messages in (self.up, self.down):
+            taken, messages[:] = list(messages), []
+            waiting = set[Stream]()  # streams of which a message is still on its way
+            for node, stream, message in taken:
+                if draw.random() < 0.2:
+                    waiting.add(stream)
+                if stream in waiting or not self.is_open(node, stream, message):
+                    messages.append((node, stream, message))
+                else:
+                    self.hand_over(node, stream, message)
+            ended = [each for each in messages if not self.is_open(*each)]
+            messages[:] = [each for each in messages if self.is_open(*each)]
+            for at in draw.permutation(len(ended)):
                 fate = draw.random()
                 if fate < 0.8:
-                    self.hand_over(*messages[at])
-                    self.the_sums_hold()
+                    self.hand_over(*ended[at])
                 if fate > 0.7:
-                    later.append(messages[at])
+                    messages.append(ended[at])
+
+    def is_open(self, node: str, stream: Stream, message: Report | Orders) -> bool:
+        """For its receiver: a controller may notice late that a stream has ended."""
+        if isinstance(message, Report):
+            return self.fleet.is_attached(stream[1])
+        return self.stream.get(node) == stream
 
     @rule(node=st.sampled_from(NODES), noticed=st.booleans())
     def stream_breaks(self, node: str, noticed: bool) -> None:
-        session = self.session.pop(node, None)
-        if session is not None and noticed:
-            self.fleet.detach(session)
+        stream = self.stream.pop(node, None)
+        if stream is not None and noticed:
+            self.fleet.detach(stream[1])
 
     @rule(node=st.sampled_from(NODES))
     def agent_restarts(self, node: str) -> None:
@@ -230,26 +239,14 @@ class Faults(RuleBasedStateMachine):
         taken, messages[:] = list(messages), []
         for message in taken:
             self.hand_over(*message)
-            self.the_sums_hold()
 
-    def hand_over(self, node: str, session: int, message: Report | Orders) -> None:
-        agent, is_current = self.agents[node], self.session.get(node) == session
-        if isinstance(message, Orders):
-            # Streams keep their order. Only commands may come late.
-            number = self.number_of[id(message)]
-            in_order = is_current and number > self.obeyed.get(session, -1)
-            if in_order:
-                self.obeyed[session] = number
-            agent.obey(message if in_order else without_pods(message))
-            return
-        if not is_current and message.term > self.fleet.term:
-            return
-        try:
-            self.fleet.report(session, message, self.now_s)
-        except MessageError:  # one was lost before it: the server ends the stream
-            self.fleet.detach(session)
-            if is_current:
-                del self.session[node]
+    def hand_over(self, node: str, stream: Stream, message: Report | Orders) -> None:
+        if isinstance(message, Report):
+            self.fleet.report(stream[1], message, self.now_s)
+        else:  # from another stream only its commands: an agent knows its pods from its own
+            is_open = self.is_open(node, stream, message)
+            self.agents[node].obey(message if is_open else without_pods(message))
+        self.the_sums_hold()
 
     # What must hold
 

@@ -74,6 +74,7 @@ class SimulatedAgent:
         self.knows_pods = False
         self.key_of: dict[str, int] = {}  # containers it looks after, by id
         self.application: dict[str, str] = {}
+        self.held_as: dict[str, tuple[str, bool]] = {}
         self.last_key = 0
         self.number = 0
         self.at_us = 0
@@ -139,23 +140,23 @@ class SimulatedAgent:
     def look(self) -> None:
         """Find new containers; leave those that ended or are not ours any more."""
         ours = {c.id for c in self.running.values() if c.pod_uid in self.pods}
-        for container in self.running.values():
-            if self.knows_pods and container.id not in ours:  # written back
+        held = {i for i in ours & self.key_of.keys() if self.held_as[i] == self._way(i)}
+        for container in self.running.values():  # written back
+            if self.knows_pods and (container.id not in ours or container.id in self.key_of.keys() - held):
                 container.quota_us = container.memory_bytes = None
-        for container_id in sorted(self.key_of.keys() - ours):
+        for container_id in sorted(self.key_of.keys() - held):
             key = self.key_of.pop(container_id)
             for account in (self.cpu, self.memory):
                 account.close(str(key))
             if container_id in self.unreported:
                 self.unreported.remove(container_id)
-            else:
-                self.gone.append(key)
+            self.gone.append(key)  # also if no report has named it
             del self.application[container_id]
         for container_id in sorted(ours - self.key_of.keys()):
             container = self.running[container_id]
             self.last_key += 1
             self.key_of[container_id] = self.last_key
-            application = self.pods[container.pod_uid].application
+            self.held_as[container_id] = application, _ = self._way(container_id)
             self.application[container_id] = application
             self.cpu.open(str(self.last_key), application, container.quota_us)
             self.memory.open(str(self.last_key), application, container.memory_bytes)
@@ -219,6 +220,10 @@ class SimulatedAgent:
         cpu = sum(c.quota_us or 0 for c in ours)
         memory = sum(c.memory_bytes or 0 for c in ours)
         return cpu, memory + granted - (self.memory.spent(application) if granted else 0)
+
+    def _way(self, container_id: str) -> tuple[str, bool]:
+        pod = self.pods[self.running[container_id].pod_uid]
+        return pod.application, pod.enforce
 
     def _running(self, container_id: str) -> Container:
         container = self.running[container_id]
