@@ -21,7 +21,7 @@ class Service:
     cpu_us: int  # mean CPU time of a request, log-normal
     base_mib: int
     request_kib: int = 128
-    keep_ms: int = 4000  # for how long a request's memory stays after its answer
+    garbage_mib: int = 64  # of answered requests, given back together
     calls: tuple[Stage, ...] = ()
 
     def calls_by_port(self, ports: dict[str, int]) -> str:
@@ -46,7 +46,7 @@ MEDIA = Application(
         Service("text", 500, 60),
         Service("rating", 300, 70),
         Service("compose", 600, 80, request_kib=256, calls=((("storage", 1),),)),
-        Service("storage", 700, 160, request_kib=256),
+        Service("storage", 700, 160, request_kib=256, garbage_mib=128),
     ),
 )
 
@@ -64,11 +64,11 @@ SHOP = Application(
             ),
         ),
         Service("currency", 150, 40),
-        Service("catalog", 400, 120),
+        Service("catalog", 400, 120, garbage_mib=96),
         Service("cart", 300, 60, calls=((("store", 1),),)),
-        Service("store", 100, 100),
+        Service("store", 100, 100, garbage_mib=96),
         Service("ads", 200, 70),
-        Service("recommendation", 500, 140, calls=((("catalog", 1),),)),
+        Service("recommendation", 500, 140, garbage_mib=128, calls=((("catalog", 1),),)),
         Service(
             "checkout",
             800,

@@ -3,8 +3,8 @@
 An ensemble of models, each a decay rate and a safety margin. A model keeps, for every limit on offer, the
 decayed share of samples above it (overrun) and what it had too much (underrun), and picks the limit with the
 least weighted cost, plus the price of a change; its recommendation is that limit plus its margin. The
-recommender follows the model whose own recommendations have cost least lately, at a price for changing model and limit.
-Pure: one resource of one container.
+recommender follows the model whose own recommendations have cost least lately, at a price for changing
+model and limit. Pure: one resource of one container.
 
 An underrun counts by its amount, as a share of the highest limit on offer: if it were counted by samples,
 both shares would add up to 1, and the best limit would be the highest sample ever seen.

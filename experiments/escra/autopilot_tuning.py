@@ -32,8 +32,8 @@ _FACTOR = 1.5
 
 # CPU, memory: what `main` prints first.
 TUNED = (
-    Weights(overrun=10.0, underrun=1.0, limit_change=0.02, model_change=0.02, cost_decay=0.3),
-    Weights(overrun=10.0, underrun=1.0, limit_change=0.02, model_change=0.02, cost_decay=0.3),
+    Weights(overrun=1.0, underrun=0.01, limit_change=0.1, model_change=0.1, cost_decay=0.3),
+    Weights(overrun=10.0, underrun=0.1, limit_change=0.02, model_change=0.02, cost_decay=0.05),
 )
 
 
@@ -71,8 +71,9 @@ def _containers() -> Iterator[Integers]:
 
 
 def _held(arriving_us: Integers) -> Integers:
-    """Memory: what the requests of the last 4 s hold, at the scale of CPU."""
-    return np.convolve(arriving_us, np.ones(40) / 40)[: len(arriving_us)].astype(np.int64) + PERIOD_US // 10
+    """Memory, at the scale of CPU: it grows with the requests, and what they leave is collected together."""
+    grown: Integers = np.cumsum(arriving_us) // 40
+    return grown % max(int(arriving_us.mean()), 1) + PERIOD_US // 10
 
 
 def _compared(works: bool) -> list[tuple[float, float, Weights]]:
@@ -84,7 +85,7 @@ def _compared(works: bool) -> list[tuple[float, float, Weights]]:
     static = [outcome(load, _FACTOR * peak, None, works) for load, peak in zip(loads, peaks, strict=True)]
     rows = []
     for overrun, underrun, change, decay in itertools.product(
-        (1.0, 10.0, 100.0), (0.1, 1.0, 5.0), (0.001, 0.02), (0.05, 0.3)
+        (1.0, 10.0, 100.0), (0.01, 0.1, 1.0), (0.02, 0.1), (0.05, 0.3)
     ):
         weights = Weights(overrun, underrun, change, change, decay)
         found = [

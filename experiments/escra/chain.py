@@ -6,6 +6,7 @@ Without a cluster: `controller_process` reads from a file what the controller re
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -51,6 +52,7 @@ class Chain(Limiter):
             "report_period_s": report_period_s,
         }
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._began_s = math.nan
 
     def start(self, hierarchy: Hierarchy, cgroups: Sequence[ContainerCgroup], directory: Path) -> None:
         """Returns when all containers are registered."""

@@ -18,7 +18,7 @@ from typing import Any
 from limit_allocator.allocation.model import Parameters
 from limit_allocator.fleet.model import Application, PodRow
 from limit_allocator.leader_session import LeaderSession
-from limit_allocator.metrics import AllocatorMetrics
+from limit_allocator.metrics import LimitMetrics
 from limit_allocator.settings import Settings
 from limit_allocator.wire.server import AgentServer
 from surgekit.process import logs
@@ -44,7 +44,7 @@ class _Controller:
             accepts=lambda: True,
             on_arrival=lambda: self._loop.wake(),  # noqa: PLW0108  # there is no loop yet
         )
-        self._session = LeaderSession(self._server, AllocatorMetrics(), 1, Settings.tick_s)
+        self._session = LeaderSession(self._server, LimitMetrics(), 1, Settings.tick_s)
         self._loop = Loop("limits", self._session.step, _end, stuck_s=60.0)
         self._session.fleet.set_applications(
             [

@@ -120,7 +120,7 @@ def _arguments(service: Service, ports: Mapping[str, int], seed: int) -> list[st
         f"-cpu-us={service.cpu_us}",
         f"-base-mib={service.base_mib}",
         f"-request-kib={service.request_kib}",
-        f"-keep-ms={service.keep_ms}",
+        f"-garbage-mib={service.garbage_mib}",
         f"-calls={service.calls_by_port(dict(ports))}",
         f"-seed={seed}",
     ]

@@ -29,7 +29,7 @@ func run() error {
 	flag.Float64Var(&settings.Spread, "spread", 0.5, "standard deviation of its logarithm")
 	flag.IntVar(&settings.BaseMiB, "base-mib", 0, "held from the start, every page written")
 	flag.IntVar(&settings.RequestKiB, "request-kib", 0, "held by each request")
-	flag.IntVar(&settings.KeepMilliseconds, "keep-ms", 0, "for how long after its answer")
+	flag.IntVar(&settings.GarbageMiB, "garbage-mib", 0, "answered requests give their memory back together, when it is so much")
 	flag.Uint64Var(&settings.Seed, "seed", 1, "of what is drawn for each request")
 	flag.Parse()
 	for _, directory := range strings.FieldsFunc(*cgroups, func(r rune) bool { return r == ',' }) {

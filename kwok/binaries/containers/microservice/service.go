@@ -26,10 +26,10 @@ const workers = 8
 
 // Settings of a service.
 type Settings struct {
-	CPUMicroseconds, Spread               float64
-	BaseMiB, RequestKiB, KeepMilliseconds int
-	Seed                                  uint64
-	Calls                                 [][]Call // stages, one after the other
+	CPUMicroseconds, Spread         float64
+	BaseMiB, RequestKiB, GarbageMiB int
+	Seed                            uint64
+	Calls                           [][]Call // stages, one after the other
 }
 
 // Call is to another service, by a share of the requests.
@@ -45,6 +45,9 @@ type Service struct {
 	working  chan struct{}
 	client   http.Client
 	received atomic.Uint64
+
+	collecting sync.Mutex
+	garbage    [][]byte
 }
 
 func newService(settings Settings) *Service {
@@ -63,7 +66,7 @@ func (s *Service) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	}
 	draw := rand.New(rand.NewPCG(s.settings.Seed, number))
 	memory := hold(s.settings.RequestKiB << 10)
-	defer time.AfterFunc(time.Duration(s.settings.KeepMilliseconds)*time.Millisecond, func() { release(memory) })
+	defer s.discard(memory)
 	s.working <- struct{}{}
 	burn(s.cost(draw))
 	<-s.working
@@ -74,6 +77,21 @@ func (s *Service) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 		}
 	}
 	fmt.Fprintln(answer, "ok")
+}
+
+// discard gives memory back together with that of other requests, as a garbage collector does: so what a
+// service holds grows and falls, and not all services are at their peaks at the same time.
+func (s *Service) discard(memory []byte) {
+	s.collecting.Lock()
+	s.garbage = append(s.garbage, memory)
+	var garbage [][]byte
+	if len(s.garbage)*len(memory) >= s.settings.GarbageMiB<<20 {
+		garbage, s.garbage = s.garbage, nil
+	}
+	s.collecting.Unlock()
+	for _, each := range garbage {
+		release(each)
+	}
 }
 
 // cost is drawn from a log-normal distribution with the mean of the settings.

@@ -22,7 +22,7 @@ func TestARequestCallsAllStagesWithItsNumber(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := newService(Settings{Calls: calls, RequestKiB: 8})
+	service := newService(Settings{Calls: calls, RequestKiB: 8, GarbageMiB: 1})
 	answer := httptest.NewRecorder()
 	service.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
 	if answer.Code != http.StatusOK || numbers.Load() != "1" {
@@ -64,6 +64,16 @@ func TestCallsAndPlansAreChecked(t *testing.T) {
 	for _, text := range []string{"x", "80@y", "99999"} {
 		if _, err := readCalls(text); err == nil {
 			t.Errorf("%q is taken as calls", text)
+		}
+	}
+}
+
+func TestGarbageIsGivenBackTogether(t *testing.T) {
+	service := newService(Settings{RequestKiB: 512, GarbageMiB: 1})
+	for _, want := range []int{1, 0, 1} {
+		service.discard(hold(512 << 10))
+		if len(service.garbage) != want {
+			t.Errorf("%d requests' memory is kept, want %d", len(service.garbage), want)
 		}
 	}
 }
