@@ -2,7 +2,8 @@
 
 Ours gets as global limits the sums of the static arm that it is compared with; the others are compared with
 ours at the sums of `static_1_5`, the paper's choice (section VI-B). Memory limits of `no_limit` and `burst`
-are those of `static_1_5`.
+are those of `static_1_5`. `static_1_cpu` has them, too: in `static_1` containers are killed for memory, which
+would hide what the CPU limit does.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Arm:
     cpu_limited: bool = True
     burst: bool = False
     memory_limited: bool = True
+    memory_factor: float | None = None  # if it is another one than that of CPU
     autopilot_every_s: float | None = None
     ours: Parameters | None = None
     report_period_s: float = 0.1
@@ -45,7 +47,8 @@ class Arm:
         quota_us = _quota_us(peak, self.factor) if self.cpu_limited else None
         # The kernel allows a burst of at most the quota.
         burst_us = quota_us if self.burst and quota_us else 0
-        return Limits(quota_us, burst_us, _bytes(peak, self.factor) if self.memory_limited else None)
+        factor = self.factor if self.memory_factor is None else self.memory_factor
+        return Limits(quota_us, burst_us, _bytes(peak, factor) if self.memory_limited else None)
 
 
 def sums(peaks: Peaks, factor: float) -> tuple[int, int]:
@@ -73,6 +76,7 @@ _BEST = Parameters(floor_us=_FLOOR_US)
 _ALL = (
     Arm("static_0_75", 0.75),
     Arm("static_1", 1.0),
+    Arm("static_1_cpu", 1.0, memory_factor=1.5),
     Arm("static_1_5", 1.5),
     Arm("no_limit", cpu_limited=False),
     Arm("burst", burst=True),
@@ -88,6 +92,7 @@ ARMS = {arm.name: arm for arm in _ALL}
 BASELINES = {
     "static_0_75": "ours_0_75",
     "static_1": "ours_1",
+    "static_1_cpu": "ours_1",
     "static_1_5": "ours_1_5",
     "no_limit": "ours_1_5",
     "burst": "ours_1_5",

@@ -10,6 +10,7 @@ __all__ = ["escra"]
 _LIMITS = {
     "static_0_75": "static limits, 0.75 x peak",
     "static_1": "static limits, 1 x peak",
+    "static_1_cpu": "static limits, 1 x peak, of memory 1.5 x",
     "static_1_5": "static limits, 1.5 x peak",
     "no_limit": "no CPU limit",
     "burst": "static limits, 1.5 x peak, with cfs burst",
