@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.escra.node import Node
+from kwok.errors import LabError
 from kwok.ports import answers_ready, free_ports
 from kwok.processes import marked_environment
 from kwok.traffic.load_records import Records, read_records
@@ -61,6 +62,8 @@ def play(
         with suppress(PermissionError):
             os.setpriority(os.PRIO_PROCESS, process.pid, _NICE)
         while not answers_ready(control, "/readyz"):
+            if process.poll() is not None:
+                raise LabError("the load generator ended while starting")
             look(time.monotonic())
             time.sleep(_LOOK_S)
         began_s = time.time()
