@@ -113,7 +113,7 @@ def allow(
     counting_cpu = [q.name for q in of_namespace if q.cpu_us is not None]
     counting_memory = [q.name for q in of_namespace if q.memory_bytes is not None]
     cpu, cpu_kept = _ceiling("cpu", f"{spec.cpu_us * 1000 // PERIOD_US}m", counting_cpu, ranges)
-    memory, memory_kept = _ceiling("memory", str(spec.memory_bytes), counting_memory, ranges)
+    memory, memory_kept = _ceiling("memory", _memory(spec.memory_bytes), counting_memory, ranges)
     return Allowance(
         cpu_us, memory_bytes, tuple(filter(None, (cpu_reason, memory_reason))), cpu, memory,
         tuple(filter(None, (cpu_kept, memory_kept))),
@@ -148,6 +148,11 @@ def _ceiling(
         return None, f"LimitRange {by_pod[0]} bounds {resource} by the pod"
     most = [m for r in ranges if (m := r.most_cpu if resource == "cpu" else r.most_memory)]
     return min([asked, *most], key=lambda text: parse(text) if text else math.inf), ""
+
+
+def _memory(amount: int) -> str:
+    """As a quantity; in Mi where that is exact, because the API server keeps plain bytes as they are."""
+    return f"{amount >> 20}Mi" if amount % (1 << 20) == 0 else str(amount)
 
 
 def _shown(resource: Resource, amount: int) -> str:

@@ -19,7 +19,7 @@ class Settings(ProcessSettings):
 
     node: str = setting("", "name of the node; empty: the host's name")
     controller: str = setting(
-        "surgekit-limits.surgekit-system.svc:9443",
+        "surgekit-limit-allocator.surgekit-system.svc:8444",
         "host:port of the controller; of several addresses only the leader's accepts",
     )
     server_name: str = setting("", "name in the controller's certificate; empty: the controller's host")

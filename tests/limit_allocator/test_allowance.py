@@ -53,7 +53,7 @@ def test_with_a_quota_of_limits_it_counts_and_pods_keep_their_authors_limits() -
     assert said.cpu_us == 400_000, "more than the authors' limits, less than asked for"
     assert said.memory_bytes == 1280 << 20, "no quota counts memory"
     assert said.limited_by[0] == "ResourceQuota q allows 4 cores of limits.cpu"
-    assert (said.ceiling_cpu, said.ceiling_memory) == (None, str(10 << 30))
+    assert (said.ceiling_cpu, said.ceiling_memory) == (None, "10240Mi")
     assert said.kept_because == ("ResourceQuota q counts limits.cpu",)
 
 
@@ -82,7 +82,7 @@ def test_a_limit_range_lowers_the_ceiling_or_keeps_the_authors_limits(
 ) -> None:
     said = allow(application(), PODS, [], [limit_range(limits)])
     assert (said.ceiling_cpu, said.kept_because) == (cpu, why)
-    assert said.ceiling_memory == str(1 << 30)
+    assert said.ceiling_memory == "1024Mi"
 
 
 def test_of_several_maxima_the_least_holds() -> None:
@@ -93,6 +93,10 @@ def test_of_several_maxima_the_least_holds() -> None:
         limit_range({"type": "Container", "max": {"cpu": "2"}}),
     ]
     assert allow(application(), PODS, [], ranges).ceiling_cpu == "1500m"
+
+
+def test_a_ceiling_is_exact() -> None:
+    assert allow(application(memory="1073741825"), PODS, [], []).ceiling_memory == "1073741825"
 
 
 def test_nothing_selected_nothing_allowed() -> None:

@@ -112,6 +112,16 @@ def test_hardened_pods_are_let_in_spread_and_kept_available(installed: Lab, name
     until(lambda: budget() == 1, f"the disruption budget of {name} allows one")
 
 
+def test_an_agent_is_let_in_on_every_node(installed: Lab) -> None:
+    """In a namespace of its own, whose PodSecurity level lets root and hostPath in."""
+    path = "/apis/apps/v1/namespaces/surgekit-agents/daemonsets/surgekit-limit-agent"
+    nodes = len(installed.kube.list_all("/api/v1/nodes")[0])
+    until(lambda: installed.kube.get(path)["status"]["numberReady"] == nodes, "an agent on every node")
+    pods, _ = installed.kube.list_all("/api/v1/namespaces/surgekit-agents/pods")
+    assert len({pod["spec"]["nodeName"] for pod in pods}) == nodes
+    assert {pod["spec"]["priority"] for pod in pods} == {1_000_000}
+
+
 def test_services_find_their_pods(installed: Lab) -> None:
     for name, wanted in (
         ("surgekit-extender", {8443, 8080}),

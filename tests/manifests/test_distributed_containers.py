@@ -206,6 +206,7 @@ def test_a_pod_gets_the_ceiling_and_its_authors_limits_are_kept(enforced: Lab) -
         "d": {"cpu": "1500m", "memory": "512Mi"},
     }
     read_back = read_pod(obj | {"metadata": obj["metadata"] | {"uid": "u"}})
+    assert (read_back.fault, read_back.guaranteed) == (None, False)
     assert [c.original and c.original.cpu_us for c in read_back.containers] == [50_000, 150_000]
 
 
@@ -231,6 +232,8 @@ LEFT_ALONE = [
 def test_what_cannot_be_given_back_is_left_alone(enforced: Lab, body: Json) -> None:
     obj = made(enforced, copy.deepcopy(body))
     assert not raised(obj)
+    seen = read_pod(obj | {"metadata": obj["metadata"] | {"uid": "u"}})
+    assert seen.fault or seen.guaranteed, "the code says the same of it as admission does"
     assert limits_of(obj)[0] == limits_of(body)[0]
 
 
@@ -260,6 +263,42 @@ def test_ceilings_follow_the_status(shop: Lab) -> None:
             shop.kube.delete(f"{PATH}/{name}")
 
 
+@pytest.mark.parametrize(
+    ("plural", "spec", "expected"),
+    [
+        ("limitranges", {"limits": [{"type": "Container", "max": {"cpu": "2"}}]}, ("500m", "1Gi")),
+        ("limitranges", {"limits": [{"type": "Container", "max": {"cpu": "8"}}]}, ("4", "1Gi")),
+        ("limitranges", {"limits": [{"type": "Pod", "max": {"memory": "512Mi"}}]}, ("4", "128Mi")),
+        (
+            "limitranges",
+            {"limits": [{"type": "Container", "maxLimitRequestRatio": {"cpu": "5"}}]},
+            ("500m", "1Gi"),
+        ),
+        ("resourcequotas", {"hard": {"limits.cpu": "3"}}, ("500m", "1Gi")),
+        ("resourcequotas", {"hard": {"limits.cpu": "3", "limits.memory": "512Mi"}}, ("500m", "128Mi")),
+        ("resourcequotas", {"hard": {"requests.cpu": "3"}}, ("4", "1Gi")),
+    ],
+)
+def test_what_the_namespace_counts_refuses_no_pod_though_the_controller_is_away(
+    enforced: Lab, plural: str, spec: Json, expected: tuple[str, str]
+) -> None:
+    """The status still says 4 cores and 1Gi."""
+    path = f"/api/v1/namespaces/{SHOP}/{plural}"
+    enforced.kube.create(path, {"metadata": {"name": "late"}, "spec": spec})
+
+    def limits() -> list[tuple[str, str]]:
+        try:
+            return limits_of(made(enforced, pod(container(), container("d"))))
+        except ApiError:  # the policies' watches learn of it a moment later
+            return []
+
+    try:
+        until(lambda: limits() == [expected] * 2, f"{expected}")
+    finally:
+        enforced.kube.delete(f"{path}/late")
+    until(lambda: limits() == [("4", "1Gi")] * 2, "as before")
+
+
 def test_what_the_namespace_counts_decides_how_high_admission_goes(shop: Lab) -> None:
     """Watches, decisions and status under the controller's account; the answers of admission to them."""
     controller = Kube.connect(shop.account_kubeconfig(NAMESPACE, "surgekit-limit-allocator"))
@@ -279,9 +318,8 @@ def test_what_the_namespace_counts_decides_how_high_admission_goes(shop: Lab) ->
         allowance = allow(app.spec, app.pods, source.quotas(SHOP), source.limit_ranges(SHOP))
         before = status_before(objects["counted"])
         status = status_of(before, app, allowance, View(), 1_800_000_000.0, 10.0)
-        stored = patch_status(controller, DISTRIBUTED_CONTAINERS, objects["counted"]["metadata"], status)[
-            "status"
-        ]
+        obj = patch_status(controller, DISTRIBUTED_CONTAINERS, objects["counted"]["metadata"], status)
+        stored: Json = obj["status"]
         kept = {key: value for key, value in status.items() if key != "ceilings"}
         assert {key: stored[key] for key in kept} == kept, "the API server prunes and changes nothing"
         return stored
@@ -289,7 +327,9 @@ def test_what_the_namespace_counts_decides_how_high_admission_goes(shop: Lab) ->
     def follows(expected: list[tuple[str, str]], reason: str) -> None:
         def settled() -> bool:
             conditions = {c["type"]: c["reason"] for c in decide()["conditions"]}
-            return conditions["CeilingsFit"] == reason and limits_of(made(shop, body)) == expected
+            with contextlib.suppress(ApiError):  # refused: admission has not heard of the change yet
+                return conditions["CeilingsFit"] == reason and limits_of(made(shop, body)) == expected
+            return False
 
         until(settled, f"{expected}, {reason}")
 

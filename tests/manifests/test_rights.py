@@ -242,10 +242,12 @@ def test_an_agent_has_no_rights(installed: Lab) -> None:
     pod = installed.kube.get(path)["spec"]["template"]["spec"]
     assert pod["automountServiceAccountToken"] is False
     assert {"hostNetwork", "hostPID", "hostIPC"} & set(pod) == set()
-    for container in pod["containers"]:
-        security = container["securityContext"]
-        assert not security.get("privileged")
-        assert security["capabilities"] == {"drop": ["ALL"]}
+    security = {container["name"]: container["securityContext"] for container in pod["containers"]}
+    assert not any(of.get("privileged") or of["allowPrivilegeEscalation"] for of in security.values())
+    assert {name: of["capabilities"] for name, of in security.items()} == {
+        "agent": {"drop": ["ALL"], "add": ["SYS_RESOURCE"]},
+        "guard": {"drop": ["ALL"]},
+    }
 
 
 def test_a_node_cannot_be_changed_by_any_part(installed: Lab) -> None:
