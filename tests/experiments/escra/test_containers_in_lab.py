@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.client
+import os
+import subprocess
 import time
 from collections.abc import Iterator
 
@@ -13,6 +15,8 @@ from experiments.escra.arms import ARMS, sums
 from experiments.escra.bench import limiter_of
 from experiments.escra.node import Node, why_not
 from experiments.escra.running import Running, running
+from kwok.binaries import MICROSERVICE
+from kwok.binaries.toolchain import find_go
 from kwok.waiting import wait_for
 from limit_allocator.cgroups.container import Container, Limits
 from limit_allocator.cgroups.opening import open_container
@@ -28,6 +32,20 @@ def node() -> Iterator[Node]:
         pytest.skip(reason)
     with Node.temporary() as node:
         yield node
+
+
+@pytest.mark.parametrize("check", ["vet", "test"])
+def test_the_services_sources(check: str) -> None:
+    environ = dict(os.environ) | {"GOWORK": "off", "GOFLAGS": "", "CGO_ENABLED": "0"}
+    done = subprocess.run(
+        [find_go(), check, "./..."],
+        cwd=MICROSERVICE.module,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def answer(here: Running) -> int:
