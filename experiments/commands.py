@@ -378,6 +378,48 @@ def combofunc_scale(
 
 
 @app.command()
+def escra(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Within 15 minutes: two loads, fewer arms, one seed.")
+    ] = False,
+    arm: Annotated[
+        list[str] | None, typer.Option(help="Only these arms, and those of ours they are compared with.")
+    ] = None,
+    seeds: Seeds = None,
+    trace: Trace = None,
+    sweep: Annotated[
+        bool, typer.Option("--sweep", help="Also other parameters of ours, and Autopilot's other periods.")
+    ] = False,
+    profile_window: Annotated[
+        float | None,
+        typer.Option(min=0.1, max=10.0, help="Seconds over which peaks are averaged; default 1."),
+    ] = None,
+    rest_only: Annotated[
+        bool, typer.Option("--rest-only", help="No applications: reaction and steps.")
+    ] = False,
+    json_file: JsonFile = None,
+    plots: Annotated[Path | None, typer.Option(help="Write pictures into this folder.")] = None,
+) -> None:
+    """Container limits on real cgroups: ours, static limits, none, burst, Autopilot. Needs root and Linux."""
+    from experiments.escra import command as bench_escra
+    from experiments.escra.bench import run
+    from experiments.kneescale.command import partial_of
+
+    drawn, say = parse_seeds(seeds) if seeds else None, progress()
+    options = bench_escra.Options(quick, arm or [], drawn, trace, sweep, profile_window, rest_only)
+    plan, partial = bench_escra.plan_of(options), partial_of(json_file)
+    say(f"{plan.minutes:.0f} minutes, less what was played before")
+    if partial:
+        say(f"finished runs are kept in {partial}; the same command continues from it")
+    found = run(plan, partial, say)
+    if plots:
+        from experiments.escra.pictures import draw_all
+
+        say(f"{len(draw_all(found, plots))} pictures in {plots}")
+    bench_escra.show(found, json_file)
+
+
+@app.command()
 def adapter(
     policies: Annotated[int, typer.Option(min=1, help="KneePolicies that feed the metric.")] = 1000,
     namespaces: Annotated[int, typer.Option(min=1, help="They are spread over so many.")] = 10,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from experiments.intervals import in_words
+from experiments.results.escra_section import escra
 from experiments.results.fcma_sections import expander, nodes, solver
 from experiments.results.section import Figures, Section, Summary
 
@@ -277,5 +278,6 @@ SECTIONS: Mapping[str, Callable[[Figures], Section]] = {
     "fcma": solver,
     "nodes": nodes,
     "expander": expander,
+    "escra": escra,
     "node-model --pulls-only": _pulls,
 }

@@ -19,6 +19,7 @@ __all__ = [
     "KUBERNETES_VERSION",
     "KWOK",
     "METRICS_SERVER",
+    "MICROSERVICE",
     "PROMETHEUS",
     "REAL_NODE",
     "REGISTRY",
@@ -103,5 +104,20 @@ CONTAINERS = Group(
     {name: f"surgekit.dev/kwok/binaries/containers/{name}" for name in ("function-server", "pause")},
     released=False,
 )
+# One container of an application on cgroups without a kubelet: `surgekit bench escra`.
+MICROSERVICE = Group(
+    "microservice", {"microservice": "surgekit.dev/kwok/binaries/microservice"}, released=False
+)
 CORE = (KWOK, ETCD, KUBERNETES)
-GROUPS = (*CORE, KARPENTER, PROMETHEUS, METRICS_SERVER, HELM, REAL_NODE, COREDNS, REGISTRY, CONTAINERS)
+GROUPS = (
+    *CORE,
+    KARPENTER,
+    PROMETHEUS,
+    METRICS_SERVER,
+    HELM,
+    REAL_NODE,
+    COREDNS,
+    REGISTRY,
+    CONTAINERS,
+    MICROSERVICE,
+)

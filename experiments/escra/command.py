@@ -1,0 +1,77 @@
+"""`surgekit bench escra`: which runs are played, and their figures as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from experiments.escra.arms import ARMS, BASELINES
+from experiments.escra.node import has_burst, why_not
+from experiments.escra.plan import Plan
+from experiments.intervals import in_words
+from experiments.results.about import write_figures
+
+__all__ = ["Options", "plan_of", "show"]
+
+
+@dataclass(frozen=True)
+class Options:
+    quick: bool = False
+    arms: Sequence[str] = ()  # empty: all
+    seeds: Sequence[int] | None = None
+    trace: Path | None = None
+    sweep: bool = False
+    profile_window_s: float | None = None
+    rest_only: bool = False  # no applications: reaction and steps
+
+
+def plan_of(options: Options) -> Plan:
+    """Raises BadParameter for what cannot be played here."""
+    if reason := why_not():
+        raise typer.BadParameter(f"containers cannot run here: {reason}")
+    if unknown := [arm for arm in options.arms if arm not in ARMS]:
+        raise typer.BadParameter(f"{unknown[0]!r} is not one of {', '.join(ARMS)}", param_hint="--arm")
+    plan = Plan.quick() if options.quick else Plan()
+    plan = replace(plan, data=options.trace, sweep=options.sweep)
+    if options.seeds:
+        plan = replace(plan, seeds=options.seeds)
+    if options.profile_window_s:
+        plan = replace(plan, profile_window_s=options.profile_window_s)
+    if options.rest_only:
+        plan = replace(plan, applications=())
+    if not has_burst():
+        plan = replace(plan, arms=[arm for arm in plan.arms if not ARMS[arm].burst])
+    if options.arms:
+        ours = [BASELINES[arm] for arm in options.arms if arm in BASELINES]
+        plan = replace(plan, arms=[arm for arm in ARMS if arm in {*options.arms, *ours}])
+    return plan
+
+
+def show(found: Mapping[str, Any], json_file: Path | None) -> None:
+    if write_figures(found, json_file):
+        return
+    console = Console()
+    table = Table(
+        "above 1, ours is better", "p99.9 latency", "throughput", "CPU slack p50", "memory slack p50"
+    )
+    for baseline, latency in found["latency_ratio"].items():
+        slack = [found[of].get(baseline) for of in ("cpu_slack_ratio", "memory_slack_ratio")]
+        table.add_row(
+            f"{baseline} (ours: {found['compared_with'][baseline]})",
+            in_words(latency),
+            in_words(found["throughput_ratio"][baseline]),
+            *(in_words(of["p50"]) if of else "no limit" for of in slack),
+        )
+    console.print(table)
+    console.print("OOM kills: " + ", ".join(f"{arm} {count}" for arm, count in found["oom_kills"].items()))
+    if reaction := found.get("reaction_ms"):
+        console.print(
+            f"reaction with {reaction['containers']} containers: p50 {reaction.get('p50')} ms, "
+            f"p99 {reaction.get('p99')} ms of {reaction['episodes']}; {reaction['unanswered']} not answered"
+        )

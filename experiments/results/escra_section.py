@@ -1,0 +1,77 @@
+"""Escra's table of docs/results.md. Pure."""
+
+from __future__ import annotations
+
+from experiments.intervals import in_words
+from experiments.results.section import Figures, Section, Summary
+
+__all__ = ["escra"]
+
+_LIMITS = {
+    "static_0_75": "static limits, 0.75 x peak",
+    "static_1": "static limits, 1 x peak",
+    "static_1_cpu": "static limits, 1 x peak, of memory 1.5 x",
+    "static_1_5": "static limits, 1.5 x peak",
+    "no_limit": "no CPU limit",
+    "burst": "static limits, 1.5 x peak, with cfs burst",
+    "autopilot": "Autopilot every second",
+    "paper": "the paper's equations",
+    "published": "the authors' program",
+}
+
+
+def escra(figures: Figures) -> Section:
+    columns = (
+        "other arm, as ratio to ours: above 1, ours is better",
+        *("p99.9 latency", "throughput", "CPU slack p50", "memory slack p50", "OOM kills, other and ours"),
+    )
+    rows = []
+    for arm, latency in figures["latency_ratio"].items():
+        ours = figures["compared_with"][arm]
+        slack = [figures[key].get(arm) for key in ("cpu_slack_ratio", "memory_slack_ratio")]
+        kills = figures["oom_kills"]
+        rows.append(
+            (
+                _LIMITS.get(arm, arm),
+                in_words(latency),
+                in_words(figures["throughput_ratio"][arm]),
+                *(in_words(of["p50"]) if of else "no limit" for of in slack),
+                f"{kills[arm]}, {kills[ours]}",
+            )
+        )
+    seeds = figures["seeds"]
+    notes = [
+        f"Two applications of 7 and 11 services on this machine's cgroups, {len(figures['loads'])} loads, "
+        f"{len(seeds)} seeds ({min(seeds)} to {max(seeds)}), {figures['measured_s']:g} s each, open loop. "
+        f"Peaks are averages over {figures['profile_window_s']:g} s of a run with other draws. Ours has as "
+        "global limit the sum of the static limits that it is compared with, and of those at 1.5 x peak "
+        "beside the other arms. Services, load generator, agent and controller share the machine."
+    ]
+    if (reaction := figures.get("reaction_ms", {})).get("episodes"):
+        notes.append(
+            f"From a throttled period's end to a higher quota, {reaction['containers']} containers: p50 "
+            f"{reaction['p50']:.0f} ms, p99 {reaction['p99']:.0f} ms of {reaction['episodes']}, "
+            f"{reaction['unanswered']} not within a second. The agent took "
+            f"{reaction['agent_core_share']:.1%} of a core, the controller "
+            f"{reaction['controller_core_share']:.1%}."
+        )
+    return Section("Escra: limits of containers", columns, rows, notes, _summary(figures))
+
+
+def _summary(figures: Figures) -> Summary | None:
+    latency, slack = figures["latency_ratio"], figures["cpu_slack_ratio"]
+    if not {"static_1_5", "autopilot"} <= latency.keys() & slack.keys():
+        return None
+    behind = [
+        f"{what} against {_LIMITS.get(arm, arm)}: {in_words(ratio)}"
+        for what, ratios in (("p99.9 latency", latency), ("throughput", figures["throughput_ratio"]))
+        for arm, ratio in ratios.items()
+        if ratio["mean"] < 1
+    ]
+    return Summary(
+        "Escra",
+        f"static limits at 1.5 x peak: {in_words(latency['static_1_5'])} times the p99.9 latency and "
+        f"{in_words(slack['static_1_5']['p50'])} times the CPU slack; Autopilot: "
+        f"{in_words(latency['autopilot'])} and {in_words(slack['autopilot']['p50'])} times",
+        "; ".join(behind),
+    )

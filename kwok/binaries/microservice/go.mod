@@ -1,0 +1,3 @@
+module surgekit.dev/kwok/binaries/microservice
+
+go 1.26.0
