@@ -13,6 +13,7 @@ Agents keep these rules, beside those of `limit_allocator.allocation.node_accoun
 - The first report of a stream names all containers. One that an earlier controller or an earlier start of the
   agent has limited, and that is not in it, has no limit of ours any more.
 - A pod that is not listed any more has no limits of ours once its containers are `gone`.
+- A new start of an agent keeps a limit only if it was written for the application that the pod is in now.
 """
 
 from __future__ import annotations
