@@ -36,14 +36,7 @@ from limit_allocator.fleet.pods import pod_of, tell
 from limit_allocator.fleet.roster import Roster
 from limit_allocator.fleet.state import CPU, MEMORY, State
 from limit_allocator.fleet.view import ApplicationView, History, view
-from limit_allocator.wire.messages import (
-    MOST_CONTAINERS,
-    Hello,
-    MessageError,
-    Orders,
-    Report,
-    ReserveOrder,
-)  # fmt: skip
+from limit_allocator.wire.messages import MOST_CONTAINERS, Hello, MessageError, Orders, Report, ReserveOrder
 
 __all__ = ["Fleet"]
 
