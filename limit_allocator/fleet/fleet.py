@@ -13,6 +13,7 @@ Agents keep these rules, beside those of `limit_allocator.allocation.node_accoun
 - The first report of a stream names all containers. One that an earlier controller or an earlier start of the
   agent has limited, and that is not in it, has no limit of ours any more.
 - A pod that is not listed any more has no limits of ours once its containers are `gone`.
+- A new start of an agent keeps a limit only if it was written for the application that the pod is in now.
 """
 
 from __future__ import annotations
@@ -35,14 +36,7 @@ from limit_allocator.fleet.pods import pod_of, tell
 from limit_allocator.fleet.roster import Roster
 from limit_allocator.fleet.state import CPU, MEMORY, State
 from limit_allocator.fleet.view import ApplicationView, History, view
-from limit_allocator.wire.messages import (
-    MOST_CONTAINERS,
-    Hello,
-    MessageError,
-    Orders,
-    Report,
-    ReserveOrder,
-)  # fmt: skip
+from limit_allocator.wire.messages import MOST_CONTAINERS, Hello, MessageError, Orders, Report, ReserveOrder
 
 __all__ = ["Fleet"]
 

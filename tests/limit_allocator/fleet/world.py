@@ -158,6 +158,8 @@ class SimulatedAgent:
             self.key_of[container_id] = self.last_key
             self.held_as[container_id] = application, _ = self._way(container_id)
             self.application[container_id] = application
+            if container.application != application:  # before a restart: another's limits are written back
+                container.quota_us = container.memory_bytes = None
             self.cpu.open(str(self.last_key), application, container.quota_us)
             self.memory.open(str(self.last_key), application, container.memory_bytes)
             self.unreported.append(container_id)
