@@ -5,13 +5,16 @@ for two reasons only: the application's limit changed, or the pod is not the app
 out, in another mode, its DistributedContainer deleted). Then it gets its author's limits back. Limits that
 nobody raised are never touched: a pod without the annotation needs no resize.
 
+Before its author's limits come back, the pod's agent must have taken ours away. Otherwise it would write back
+what it found when it began, the ceilings, over what the kubelet has just written.
+
 Ask only while the pictures of pods and DistributedContainers are complete: a DistributedContainer that is not
 listed yet looks like a deleted one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,10 +47,13 @@ class Resize:
 
 
 def resizes(
-    pods: Iterable[Pod], membership: Membership, allowances: Mapping[str, Allowance]
+    pods: Iterable[Pod],
+    membership: Membership,
+    allowances: Mapping[str, Allowance],
+    limited: Set[str] = frozenset(),
 ) -> tuple[Resize, ...]:
     """`allowances` by namespace/name of the DistributedContainer. A pod whose owner has none stays as it is:
-    nobody has decided yet."""
+    nobody has decided yet. `limited` are the uids of pods whose agents have limits of ours in force."""
     needed = []
     for pod in pods:
         if not pod.marked or not pod.node or pod.finished or pod.leaving:
@@ -55,7 +61,7 @@ def resizes(
         key = membership.owner.get(pod.uid, "")
         owner = membership.applications.get(key)
         enforced = owner is not None and owner.enforces
-        if enforced and key not in allowances:
+        if (enforced and key not in allowances) or (not enforced and pod.uid in limited):
             continue
         allowance = allowances[key] if enforced else None
         if limits := _changes(pod, allowance):

@@ -86,6 +86,7 @@ class LeaderSession:
         """Agents must greet the term: those with a stream come again."""
         with self.lock:
             self.fleet = Fleet(term)
+        self.began_s = time.monotonic()
         self._sessions: dict[Stream, int] = {}
         self._streams: dict[int, Stream] = {}
         self._server.close_all(f"term {term} begins")

@@ -27,6 +27,7 @@ from limit_allocator.distributed_container import (
 from limit_allocator.leader_session import LeaderSession
 from limit_allocator.membership import Membership, members
 from limit_allocator.metrics import LimitMetrics
+from limit_allocator.pod import Pod
 from limit_allocator.settings import Settings
 from limit_allocator.sources import ClusterSource
 from limit_allocator.view import View
@@ -45,6 +46,7 @@ _PODS = Resource("v1", "pods")
 _EVERY_S = 0.5  # between two looks, and after a change at once
 _LEAST_GAP_S = 0.1  # a busy cluster changes pods all the time
 _MOST_RESIZES = 20  # a look
+_AGENTS_REPORT_S = 30.0  # from a term's begin; an agent's longest back-off is 5 s
 _RESIZE_AGAIN_S = 30.0  # after the API server refused one, or until its pod shows it
 
 
@@ -93,7 +95,7 @@ class Reconciler:
         written = [self._write_one(session, o, membership, allowances, invalid) for o in objects]
         self._shown = {key: shown for key, shown in self._shown.items() if key in membership.applications}
         self._metrics.show(self._shown.values())
-        self._resize(resizes(pods, membership, allowances))
+        self._resize(resizes(pods, membership, allowances, self._limited(session, pods)))
         return _LEAST_GAP_S if any(written) else _EVERY_S
 
     def stop(self) -> None:
@@ -192,6 +194,15 @@ class Reconciler:
                 self._events.post(
                     obj["metadata"], reason, condition["message"], "Normal" if usual else "Warning"
                 )
+
+    @staticmethod
+    def _limited(session: LeaderSession, pods: Iterable[Pod]) -> set[str]:
+        """Pods with limits of ours. An agent that has not reported in this term may have left some."""
+        with session.lock:
+            limited = session.fleet.pods_with_limits()
+            if time.monotonic() - session.began_s < _AGENTS_REPORT_S:
+                limited |= {pod.uid for pod in pods if not session.fleet.has_heard(pod.node)}
+        return limited
 
     def _resize(self, wanted: Iterable[Resize]) -> None:
         now_s = time.monotonic()

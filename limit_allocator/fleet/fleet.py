@@ -129,6 +129,14 @@ class Fleet:
         """False: the agent has a newer stream, or its node is gone."""
         return session in self._sessions
 
+    def pods_with_limits(self) -> set[str]:
+        """Uids of pods whose containers have limits of ours, or will have at once."""
+        return {uid for slot, (uid, _) in self.roster.names.items() if not self.state.slots.shadow[slot]}
+
+    def has_heard(self, node: str) -> bool:
+        """Whether what the node holds is known."""
+        return node in self.agents and self.agents[node].heard
+
     def report(self, session: int, report: Report, now_s: float) -> bool:
         """Take a report. A bad one raises `MessageError` and changes nothing: end the stream.
 

@@ -113,3 +113,13 @@ def test_a_resize_that_was_done_asks_for_no_other(
     said = asked(specs, raised(now), allowance)
     cpu, memory = dict(said[0].limits)["c"] if said else (now, "1Gi")
     assert asked(specs, raised(cpu, memory), allowance) == ()
+
+
+def test_the_authors_limits_wait_until_the_agent_has_taken_ours_away() -> None:
+    seen = raised()
+    nobodys = members([], [seen], Mode.ENFORCE, exclusive_cpus=True)
+    assert resizes([seen], nobodys, {}, limited={seen.uid}) == ()
+    assert limits(resizes([seen], nobodys, {}, limited={"another"})) == {"c": ("500m", "128Mi")}
+    moved = members([application()], [raised("2")], Mode.ENFORCE, exclusive_cpus=True)
+    ceiling = resizes([raised("2")], moved, {"shop/web": CEILING}, limited={seen.uid})
+    assert limits(ceiling) == {"c": ("4", "1Gi")}, "a ceiling moves while limits are below it"
