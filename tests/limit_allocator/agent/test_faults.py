@@ -156,6 +156,7 @@ class Faults(RuleBasedStateMachine):
 
     @rule()
     def agent_is_killed(self) -> None:
+        self.node.kill(self.agent)
         self.agent = self.node.agent()
         self.start += 1
         self.enforced = set()
