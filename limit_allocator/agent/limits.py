@@ -67,7 +67,8 @@ class LimitWriter:
         before = held.container.wanted_memory_bytes
         if before is None:
             return True
-        most = max(min(held.pod.growth_bytes, held.memory_bytes - before), 0)
+        unspent = self.outbox.memory.unspent(held.pod.application)
+        most = max(min(held.pod.growth_bytes, held.memory_bytes - before, unspent), 0)
         limit = min(self.outbox.memory.grow(held.name, most - most % PAGE_BYTES), held.memory_bytes)
         self.outbox.memory_changed(held)
         if limit > before and not self._write_memory(held, limit):

@@ -41,7 +41,7 @@ _OPTIONS = (
     # A node that vanished keeps its connection open: ask, and give it up.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
-    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),  # agents ask, too
     ("grpc.keepalive_permit_without_calls", 1),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import tempfile
 import time
 from pathlib import Path
@@ -21,6 +22,7 @@ PODS = [FakeNode.uid() for _ in range(3)]
 APPLICATION = dict(zip(PODS, ("shop", "shop", "mail"), strict=True))
 QUOTA_US, MEMORY_BYTES = 50_000, 256 * MIB
 WHICH = st.integers(0, 5)
+PAGES = [-1, 1, 5_000, 8_000, 12_000, 20_000, 200_000]  # of a memory limit; the last is above the ceiling
 
 
 class Faults(RuleBasedStateMachine):
@@ -64,7 +66,7 @@ class Faults(RuleBasedStateMachine):
         self.enforced = {uid for uid, on in listed.items() if on}
 
     @rule(
-        which=WHICH, quota_us=st.integers(-5, 90_000), pages=st.integers(-1, 2 * MEMORY_BYTES // PAGE_BYTES),
+        which=WHICH, quota_us=st.integers(-5, 90_000), pages=st.sampled_from(PAGES),
         seen=st.integers(0, 40 * MIB), lose=st.booleans(),
     )  # fmt: skip
     def command(self, which: int, quota_us: int, pages: int, seen: int, lose: bool) -> None:
@@ -121,6 +123,28 @@ class Faults(RuleBasedStateMachine):
                     kernel.memory_bytes = max(mebibytes * MIB, kernel.used_bytes)
         self.tick()
 
+    @rule(seed=st.integers(0, 2**32 - 1))
+    def storm(self, seed: int) -> None:
+        """What seldom happens in a row: joined containers at their limit, late orders after a restart."""
+        draw = random.Random(seed)
+        for _ in range(60):
+            which, lose, fate = draw.randrange(6), draw.random() < 0.3, draw.random()
+            if fate < 0.4:
+                seen = draw.randrange(40 * MIB)
+                self.command(which, draw.randrange(900, 90_000), draw.choice(PAGES[2:6]), seen, lose)
+            elif fate < 0.55:
+                self.grant(draw.choice(["shop", "mail"]), draw.randrange(60), lose)
+            elif fate < 0.8:
+                self.container_wants_more(which, draw.randrange(1, 100))
+            elif fate < 0.9:
+                self.deliver_late(draw.randrange(21), draw.random() < 0.5)
+            elif fate < 0.91:
+                self.agent_is_killed()
+            else:
+                self.tick()
+            self.nothing_is_above_what_was_ordered()
+            self.who_is_not_enforced_is_as_before()
+
     @rule()
     def tick(self) -> None:
         self.now_s += 0.1
@@ -132,12 +156,15 @@ class Faults(RuleBasedStateMachine):
 
     @rule()
     def agent_is_killed(self) -> None:
+        self.node.kill(self.agent)
         self.agent = self.node.agent()
         self.start += 1
         self.enforced = set()
         self.told_cpu.clear()
         self.told_memory.clear()
         self.granted.clear()
+        self.pods_are_listed(dict.fromkeys(PODS, True))
+        self.tick()
 
     @rule()
     def controller_restarts(self) -> None:
@@ -196,4 +223,4 @@ class Faults(RuleBasedStateMachine):
 
 
 TestFaults = Faults.TestCase
-TestFaults.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestFaults.settings = settings(max_examples=50, stateful_step_count=15, deadline=None)

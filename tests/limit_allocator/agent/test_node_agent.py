@@ -373,14 +373,16 @@ def test_stopping_writes_everything_back(node: FakeNode) -> None:
 def test_the_next_agent_undoes_what_a_killed_one_left(node: FakeNode) -> None:
     world = World(node)
     world.agent.obey(orders(term=4, cpu=cpu((1, 1, 20_000), term=4)))
+    node.kill(world.agent)
     again = node.agent()
     assert world.limits == (50_000, 256 * MIB)
     assert (again.hello().start, again.hello().term) == (2, 4)
     again.obey(orders(start=1, term=4, pods=[pod(world.uid)]))
     assert again.counts.void_orders == 1
     again.stop()
-    assert node.agent("another boot").hello().start == 1
-    world.agent.stop()
+    rebooted = node.agent("another boot")
+    assert rebooted.hello().start == 1
+    rebooted.stop()
 
 
 def test_giving_up_writes_back_until_pods_are_listed_again(world: World) -> None:
