@@ -12,6 +12,7 @@ from experiments.kneescale.plan import OURS, STATIONARY, Plan, Played
 
 __all__ = ["figures", "front", "front_points", "gains", "ratios"]
 
+_FRONT = ("replicas", "latency", "requests")
 Performance = Mapping[str, Mapping[str, float]]  # arm -> function -> cumulative score
 
 
@@ -106,7 +107,10 @@ def front(totals: Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]) -> 
 
 
 def front_points(played: Played, plan: Plan, load: str) -> dict[str, list[tuple[float, float]]]:
-    """Arm -> (replicas, latency) at each budget of this load, as multiples of ours at the first budget."""
+    """Arm -> (replicas a request, latency) at each budget of this load, as multiples of ours at the first.
+
+    Of a request: an arm whose budget is gone before the end of the load is not cheaper by what it refused.
+    """
     parts = [part for part in plan.parts if part.load.name == load]
     found: dict[str, list[tuple[float, float]]] = {}
     for part in parts:
@@ -117,7 +121,8 @@ def front_points(played: Played, plan: Plan, load: str) -> dict[str, list[tuple[
                 for function, track in played[plan.round_name(part.load, seed)][arm].items():
                     one, other = _totals(track), _totals(first[function])
                     if one["latency"] and other["latency"]:
-                        logs.append([math.log(one[key] / other[key]) for key in ("replicas", "latency")])
+                        cost, latency, served = (one[key] / other[key] for key in _FRONT)
+                        logs.append((math.log(cost / served), math.log(latency)))
             if logs:
                 cost, latency = (math.exp(statistics.mean(values)) for values in zip(*logs, strict=True))
                 found.setdefault(arm, []).append((cost, latency))

@@ -58,7 +58,7 @@ def _draw_front(points: Mapping[str, list[tuple[float, float]]], load: str, file
         axes.plot(replicas, latency, marker="o", label=arm, **_STYLES[arm])
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlabel("replicas, as a multiple of ours at the first budget")
+    axes.set_xlabel("replica-intervals of a request, as a multiple of ours at the first budget")
     axes.set_ylabel("latency, likewise")
     axes.set_title(f"{load}: left and low is better in both", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)

@@ -14,6 +14,7 @@ __all__ = ["SECTIONS"]
 # Seconds between changes, and spread: those of busy nodes, by their CPU loads (docs/results/node-speeds.md).
 _BUSY_NODES = (20.0, 0.34)
 _EQUAL_NODES = (60.0, 0.0)
+_PAPERS_LOADS = ("stationary", "dynamic")  # of KneeScale, with the paper's budget
 _ARMS = {
     "stock": "a Deployment of one size, stock scheduler",
     "random_fit": "Random Fit",
@@ -241,7 +242,9 @@ def _kneescale(figures: Figures) -> Section:
         better = [arm for arm, of in arms.items() if of["better_in_both"]]
         verdict = f"Better than ours in both: {', '.join(better)}." if better else "None is better in both."
         notes.append(f"Replicas and latency of the others, as multiples of ours, {load}: {each}. {verdict}")
-    title = "KneeScale: replicas under a budget" + ("" if "dynamic" in loads else f" ({'; '.join(loads)})")
+    title, unusual = "KneeScale: replicas under a budget", [x for x in loads if x not in _PAPERS_LOADS]
+    if unusual:
+        return Section(f"{title} ({'; '.join(unusual)})", columns, rows, notes)
     return Section(title, columns, rows, notes, _kneescale_summary(figures))
 
 

@@ -44,7 +44,9 @@ PARTS = {
     "combofunc": Part(combofunc.settings.Settings, "combofunc", "combofunc"),
     "load balancer": Part(function_gateway.settings.Settings, "load-balancer", "function_gateway"),
     "limit allocator": Part(limit_allocator.settings.Settings, "limit-allocator", "limit_allocator"),
-    "limit agent": Part(limit_allocator.agent.settings.Settings, "limit-allocator/agent", "limit_allocator/agent"),
+    "limit agent": Part(
+        limit_allocator.agent.settings.Settings, "limit-allocator/agent", "limit_allocator/agent"
+    ),
     "KneeScale": Part(hpa_replacement.settings.Settings, "kneescale", "hpa_replacement"),
     "adapter": Part(hpa_replacement.adapter.settings.Settings, "adapter", "hpa_replacement/adapter"),
     "expander": Part(

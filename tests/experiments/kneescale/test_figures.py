@@ -105,9 +105,9 @@ def test_an_arm_is_better_in_both_if_it_is_cheaper_and_quicker_and_serves_as_man
 
 
 def test_the_front_is_relative_to_ours_at_the_first_budget() -> None:
-    def served(replicas: int, latency_s: float) -> Track:
+    def served(replicas: int, latency_s: float, throughput_per_s: float = 10.0) -> Track:
         made = Track()
-        made.note(replicas, 20, 10.0, 0.0, latency_s)
+        made.note(replicas, 20, throughput_per_s, 0.0, latency_s)
         return made
 
     plan = Plan.of({DYNAMIC: 2, DYNAMIC.with_budget(2): 2}, ["ours", "openfaas"], 2, 4.0)
@@ -115,12 +115,14 @@ def test_the_front_is_relative_to_ours_at_the_first_budget() -> None:
     never.note(10, 20, 0.0, 1.0, None)
     usual = {
         "ours": {"f": served(10, 2.0), "g": served(20, 4.0)},
-        "openfaas": {"f": served(5, 8.0), "g": never},
+        "openfaas": {"f": served(5, 8.0, 5.0), "g": never},
     }
     twice = {"ours": {"f": served(20, 1.0), "g": served(40, 2.0)}, "openfaas": usual["openfaas"]}
     found = front_points(played_of(plan, [usual, usual, twice, twice]), plan, "dynamic")
     assert [pytest.approx(point) for point in found["ours"]] == [(1.0, 1.0), (2.0, 0.5)]
-    assert [pytest.approx(point) for point in found["openfaas"]] == [(0.5, 4.0), (0.5, 4.0)]
+    assert [pytest.approx(point) for point in found["openfaas"]] == [(1.0, 4.0), (1.0, 4.0)], (
+        "half the replicas for half of the requests"
+    )
 
 
 def test_budgets_are_loads_of_their_own() -> None:

@@ -246,3 +246,31 @@ def test_a_command_is_kept_without_where_its_output_went(monkeypatch: pytest.Mon
     said = about()
     assert said["command"] == "surgekit bench combofunc --simulated"
     assert said["cores"] >= 1
+
+
+def kneescale(constant: dict[str, float], *loads: str) -> dict[str, Any]:
+    arm = {"replicas": RATIO, "latency": RATIO, "better_in_both": False}
+    return {"about": ABOUT | {"command": "surgekit bench kneescale --simulated"}} | {
+        "ratio_over": {load: {"constant": constant, "hpa40": RATIO} for load in loads},
+        "front": {load: {"constant": arm, "hpa40": arm} for load in loads},
+    }
+
+
+@pytest.mark.parametrize(
+    ("low", "result", "behind"),
+    [(1.01, "1.25 (1.01 to 1.40) times that of a constant number", ""), (0.9, "", "1.25 (0.90 to 1.40)")],
+)
+def test_kneescale_is_behind_unless_it_is_surely_ahead(low: float, result: str, behind: str) -> None:
+    said = section(kneescale(RATIO | {"low": low}, "dynamic")).summary
+    assert said is not None
+    assert result in said.result
+    assert ("constant" in said.result) is bool(result)
+    assert behind in said.behind
+    assert bool(said.behind) is bool(behind)
+
+
+def test_budgets_and_loads_of_our_own_are_not_what_the_readme_is_about() -> None:
+    found = section(kneescale(RATIO, "dynamic", "dynamic, 2 x budget"))
+    assert found.title.endswith("(dynamic, 2 x budget)")
+    assert found.summary is None
+    assert section(kneescale(RATIO, "bursts")).title.endswith("(bursts)")
