@@ -71,21 +71,23 @@ def _followed(seen: Observed) -> Json:
 def _limited(
     node: Node, plans: Sequence[str], limits: Limits, limiter: Limiter
 ) -> Iterator[tuple[Any, Json]]:
-    """Containers that follow plans, under a limiter. What it says at the end is in the second value."""
+    """Containers under a limiter that now begin to follow plans. What it says at the end is in the second
+    value."""
     said: Json = {}
     cgroups = {f"c{number}": node.add(limits) for number in range(len(plans))}
-    processes = [
-        node.start(cgroup, [f"-burn={plan}"]) for cgroup, plan in zip(cgroups.values(), plans, strict=True)
-    ]
+    processes = []
     try:
         limiter.start(node.hierarchy, list(cgroups.values()), node.clear("limiter"))
         try:
+            for cgroup, plan in zip(cgroups.values(), plans, strict=True):
+                processes.append(node.start(cgroup, [f"-burn={plan}"]))
             yield cgroups, said
         finally:
             said.update(limiter.stop())
     finally:
-        for cgroup, process in zip(cgroups.values(), processes, strict=True):
+        for cgroup in cgroups.values():
             node.let_go(cgroup)
+        for process in processes:
             process.kill()
         for process in processes:
             process.wait()
