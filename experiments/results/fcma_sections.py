@@ -26,7 +26,7 @@ def solver(figures: Figures) -> Section:
         f"{figures['problems']} of the authors' problems, 3 s each by the clock of a shared machine: where "
         "it is busy, plans are found later, and some not at all. So times are left out."
     )
-    return Section("FCMA: the solver", columns, rows, [note])
+    return Section(f"FCMA: the solver, {figures['set']}", columns, rows, [note])
 
 
 def expander(figures: Figures) -> Section:

@@ -108,7 +108,7 @@ COSTS = {
         ),
         (
             "fcma --set paper80",
-            {"problems": 40, **COSTS, "paper": COSTS | {"cost_ratio_mean": 1.01}},
+            {"set": "paper80", "problems": 40, **COSTS, "paper": COSTS | {"cost_ratio_mean": 1.01}},
             ("ours", "0.966", "0.980", "1.000", "1.005"),
         ),
         (
