@@ -151,6 +151,8 @@ class Decisions:
             return stuck_at
         enough = np.minimum(stuck_at + parameters.growth_bytes, of.memory_ceiling_bytes[slots])
         over = (have >= enough) | (now_s - of.stuck_since_s[slots] > _STUCK_FOR_S)
+        # It may have given memory back since: then it is one of those that others can have some of.
+        over |= of.used_bytes[slots] + parameters.growth_bytes < have
         stuck_at = np.where(over, 0, stuck_at)
         of.stuck_at_bytes[slots] = stuck_at
         return stuck_at

@@ -327,6 +327,21 @@ def test_a_memory_event_wants_a_tick_at_once_and_is_answered() -> None:
     assert "it hit its limit" in setting.shown(0).memory.why
 
 
+def test_one_that_hit_its_limit_and_gave_memory_back_gives_to_others_at_once() -> None:
+    setting = Setting()
+    setting.tick(5)
+    for _ in range(40):  # until there is no more
+        setting.agents[0].use("c0", 390 * MIB)
+        setting.tick()
+    setting.agents[0].use("c0", 390 * MIB)  # hits its limit once more, and gives memory back
+    setting.tick()
+    setting.agents[0].use("c0", 50 * MIB)
+    for _ in range(15):  # less than a container may wait
+        setting.agents[1].use("c1", 250 * MIB)
+        setting.tick()
+    assert setting.container(1).used_bytes == 250 * MIB
+
+
 def test_a_reserve_is_not_moved_for_a_little() -> None:
     setting = Setting(nodes=1)
     more = {f"pod {i}": PodRow("n0" if i < 10 else "n1", f"shop-{i}") for i in range(1, 20)}
