@@ -45,12 +45,13 @@ def run(plan: Plan, partial: Path | None, say: Callable[[str], None]) -> Json:
 
     with Node.temporary() as node:
         peaks: dict[tuple[str, str], Peaks] = {}
-        histories: dict[tuple[str, str], Sequence[History]] = {}
+        histories: dict[tuple[str, str], dict[int, Sequence[History]]] = {}
         for profile in plan.profiles():
             say(f"profile of {profile.application} under {profile.load}, seed {profile.seed}")
             found = once(profile.key, bound(_profile, node, plan, profile))
             place = profile.application, profile.load
-            peaks[place], histories[place] = _highest(peaks.get(place), found["peaks"]), found["history"]
+            peaks[place] = _highest(peaks.get(place), found["peaks"])
+            histories.setdefault(place, {})[-profile.seed] = found["history"]
         for (application, load), peak in peaks.items():
             cores = sum(of["cores"] for of in peak.values())
             say(f"{application} under {load}: peaks of {cores:.2f} cores in all")
@@ -59,8 +60,10 @@ def run(plan: Plan, partial: Path | None, say: Callable[[str], None]) -> Json:
         runs = list(plan.runs())
         for number, one in enumerate(runs, start=1):
             place = one.application, one.load
+            # Seeds of a sweep have no profile of their own.
+            history = histories[place].get(one.seed, next(iter(histories[place].values())))
             known = f"{plan.tag} {one.key}" in finished
-            found = once(one.key, bound(_measure, node, plan, one, peaks[place], histories[place]))
+            found = once(one.key, bound(_measure, node, plan, one, peaks[place], history))
             if not known:
                 say(f"{number} of {len(runs)}: {one.key} p99.9 {found['answers']['p999_ms']:.0f} ms")
         found = figures({one.key: finished[f"{plan.tag} {one.key}"] for one in runs}, plan, peaks)
@@ -140,7 +143,8 @@ def _play(
 ) -> tuple[Observed, tuple[float, float], Json]:
     """One run. Returns also when it was measured, by the monotonic clock."""
     application, arm = APPLICATIONS[one.application], one.arm
-    rates = trace_rates(plan.data, one.seed) if one.load == TRACE else []
+    # The profile of a trace is of the same minutes: it is about other requests, not about another load.
+    rates = trace_rates(plan.data, abs(one.seed)) if one.load == TRACE else []
     duration_s = plan.warm_up_s + one.measured_s
     due_s = arrivals_s(one.load, application.rate_per_s, duration_s, one.seed, rates)
     limiter = limiter_of(arm, *sums(peaks, arm.factor), history)

@@ -67,6 +67,8 @@ def _ratios(found: Mapping[str, Any], file: Path) -> Path:
             axes.plot([at, at], [ratio["low"], ratio["high"]], color="black", lw=1)
         axes.axhline(1.0, color="black", ls=":", lw=1)
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:.2g}")
         axes.set_xticks(range(len(names)), names, rotation=30, ha="right", fontsize=8)
         axes.set_ylabel(label)
     return _save(figure, "Above 1, ours is better (fig. 4)", file)

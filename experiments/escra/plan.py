@@ -57,7 +57,7 @@ class Plan:
     def quick(cls) -> Plan:
         """Within 15 minutes."""
         return cls(
-            REPORTED[:1], ("exponential", "burst"), arms=_QUICK_ARMS, measured_s=12.0, warm_up_s=4.0,
+            REPORTED[:1], ("exponential", "burst"), arms=_QUICK_ARMS, measured_s=10.0, warm_up_s=4.0,
             reaction_s=30.0,
         )  # fmt: skip
 
