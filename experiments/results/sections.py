@@ -269,8 +269,8 @@ def _kneescale(figures: Figures) -> Section:
         better = [arm for arm, of in arms.items() if of["better_in_both"]]
         verdict = ", ".join(better) if better else "none"
         notes.append(
-            f"Replicas / latency / requests served of the others, as multiples of ours, {load}: {each}. Cheaper "
-            f"and quicker than ours, and serves no less: {verdict}."
+            f"Replicas / latency / requests served of the others, as multiples of ours, {load}: {each}. "
+            f"Cheaper and quicker than ours, and serves no less: {verdict}."
         )
     title, unusual = "KneeScale: replicas under a budget", [x for x in loads if x not in _PAPERS_LOADS]
     if unusual:
