@@ -236,12 +236,15 @@ def _kneescale(figures: Figures) -> Section:
     notes = [note]
     for load, arms in figures.get("front", {}).items():
         each = ", ".join(
-            f"{arm} {of['replicas']['geomean']:.2f} and {of['latency']['geomean']:.2f}"
+            f"{arm} " + " / ".join(f"{of[key]['geomean']:.2f}" for key in ("replicas", "latency", "requests"))
             for arm, of in arms.items()
         )
         better = [arm for arm, of in arms.items() if of["better_in_both"]]
-        verdict = f"Better than ours in both: {', '.join(better)}." if better else "None is better in both."
-        notes.append(f"Replicas and latency of the others, as multiples of ours, {load}: {each}. {verdict}")
+        verdict = ", ".join(better) if better else "none"
+        notes.append(
+            f"Replicas / latency / requests served of the others, as multiples of ours, {load}: {each}. "
+            f"Cheaper and quicker than ours, and serves no less: {verdict}."
+        )
     title, unusual = "KneeScale: replicas under a budget", [x for x in loads if x not in _PAPERS_LOADS]
     if unusual:
         return Section(f"{title} ({'; '.join(unusual)})", columns, rows, notes)

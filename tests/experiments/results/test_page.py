@@ -249,7 +249,7 @@ def test_a_command_is_kept_without_where_its_output_went(monkeypatch: pytest.Mon
 
 
 def kneescale(constant: dict[str, float], *loads: str) -> dict[str, Any]:
-    arm = {"replicas": RATIO, "latency": RATIO, "better_in_both": False}
+    arm = {"replicas": RATIO, "latency": RATIO, "requests": RATIO, "better_in_both": False}
     return {"about": ABOUT | {"command": "surgekit bench kneescale --simulated"}} | {
         "ratio_over": {load: {"constant": constant, "hpa40": RATIO} for load in loads},
         "front": {load: {"constant": arm, "hpa40": arm} for load in loads},
