@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ import yaml
 
 from kwok.cgroups import cgroup_name
 from kwok.lab import Lab
+from kwok.network import addresses
 from kwok.pods import pod, wait_for_account
 from kwok.ports import answers_ready, get_text
 from kwok.processes import Process
@@ -28,6 +29,7 @@ from surgekit.tls import ensure, mutual_tls
 
 __all__ = [
     "HAPROXY",
+    "LIMITS_EXAMPLE",
     "MANIFESTS",
     "ExtenderPart",
     "apply_manifests",
@@ -43,6 +45,7 @@ __all__ = [
     "start_kneescale",
     "start_limit_agent",
     "start_limit_allocator",
+    "start_limits",
     "start_load_balancer",
     "start_probe",
 ]
@@ -51,6 +54,7 @@ NAMESPACE = "surgekit-system"
 PLACEMENT = "surgekit.dev/placement"  # label: the mode a pod asks for
 SCORED = "surgekit.dev/scored"  # resource: asked for by pods that opted in, an amount of zero
 HAPROXY = "balancer-haproxy"
+LIMITS_EXAMPLE = MANIFESTS / "limit-allocator" / "examples" / "lab.yaml"
 # The extender's weight in the scheduler's configuration; docs/decisions/extender.md says why 30.
 WEIGHT = 30
 SCHEDULER_CLIENT, LAB_CLIENT, LIMIT_AGENT = "kube-scheduler", "surgekit-lab", "surgekit-limit-agent"
@@ -216,6 +220,15 @@ def start_limit_agent(
     file.write_text(yaml.safe_dump(known | dict(settings or {})))
     serve: list[str | Path] = [sys.executable, "-m", "surgekit", "serve", "limit-agent", "--settings", file]
     return machine.start_process("limit-agent", serve)
+
+
+def start_limits(lab: Lab, real_nodes: Iterable[int], settings: Mapping[str, Any] | None = None) -> None:
+    """Start Escra: its controller, and an agent on each of these real nodes."""
+    install_limit_allocator(lab)
+    port = lab.free_port()
+    start_limit_allocator(lab, {"bind": f"0.0.0.0:{port}"} | dict(settings or {}))
+    for index in real_nodes:
+        start_limit_agent(lab, Machine(lab, index), f"{addresses.CONTROL_PLANE}:{port}")
 
 
 def _limit_certificates(lab: Lab) -> Path:

@@ -83,11 +83,17 @@ def _start_real_nodes(lab: Lab, plan: Plan) -> None:
     real_node.start(lab, plan.real_nodes)
 
 
-# What --with adds, in this order; KneeScale reads what Prometheus has seen of the traffic.
-TRAFFIC, KNEESCALE, REAL_NODE = "traffic", "kneescale", "real-node"
+def _start_limits(lab: Lab, plan: Plan) -> None:
+    parts.start_limits(lab, range(plan.real_nodes))
+
+
+# What --with adds, in this order; KneeScale reads what Prometheus has seen of the traffic, and only containers
+# on real nodes have limits.
+TRAFFIC, KNEESCALE, REAL_NODE, LIMITS = "traffic", "kneescale", "real-node", "limits"
 EXTRAS: dict[str, Start] = {
-    TRAFFIC: _start_traffic, KNEESCALE: _start_kneescale, REAL_NODE: _start_real_nodes,
+    TRAFFIC: _start_traffic, KNEESCALE: _start_kneescale, REAL_NODE: _start_real_nodes, LIMITS: _start_limits,
 }  # fmt: skip
+_NEEDS = {KNEESCALE: TRAFFIC, LIMITS: REAL_NODE}
 
 
 @app.command()
@@ -99,9 +105,9 @@ def up(
         str,
         typer.Option(
             "--with",
-            metavar="traffic,kneescale,real-node",
+            metavar="traffic,kneescale,real-node,limits",
             help="Also: functions, clients that call them and Prometheus (as root); KneeScale on top; nodes "
-            "with a real kubelet and containerd (as root).",
+            "with a real kubelet and containerd (as root); Escra on these.",
         ),
     ] = "",
     real_nodes: Annotated[int, typer.Option(min=1, help="How many nodes --with real-node adds.")] = 1,
@@ -135,7 +141,8 @@ def _extras(text: str) -> list[str]:
     asked = {word.strip() for word in text.split(",") if word.strip()}
     if unknown := sorted(asked - EXTRAS.keys()):
         raise typer.BadParameter(f"{unknown[0]!r}: must be one of {', '.join(EXTRAS)}", param_hint="--with")
-    return [extra for extra in EXTRAS if extra in asked or (extra == TRAFFIC and KNEESCALE in asked)]
+    asked |= {_NEEDS[extra] for extra in asked & _NEEDS.keys()}
+    return [extra for extra in EXTRAS if extra in asked]
 
 
 def _time_factor(extras: list[str]) -> float:
@@ -184,6 +191,11 @@ def _directions(lab: Lab, extras: list[str]) -> list[str]:
         lines += [
             f"a real pod  {kubectl} apply -f {EXAMPLE}",
             f"            {surgekit} lab inside {named}-- curl -s http://10.96.0.80/",
+        ]
+    if LIMITS in extras:
+        lines += [
+            f"limits      {kubectl} apply -f {parts.LIMITS_EXAMPLE}",
+            f"            {surgekit} explain limits default/shop --lab {lab.name}",
         ]
     if TRAFFIC in extras:
         lines.append(f"more load   {surgekit} lab load float-operation 40 {named}".rstrip())

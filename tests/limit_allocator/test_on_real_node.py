@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,6 @@ from kwok import parts, real_node
 from kwok.binaries import Binaries
 from kwok.cgroups import cgroup_name
 from kwok.lab import Lab
-from kwok.network import addresses
-from kwok.real_node.machine import Machine
 from limit_allocator.cgroups.container import Container, Gone
 from limit_allocator.cgroups.layout import Hierarchy, find
 from limit_allocator.cgroups.opening import open_container
@@ -23,7 +22,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.real_node]
 
 Json = dict[str, Any]
 MIB = 1 << 20
-PERIOD_US = 100_000
+PYTHON = str(Path(sys.base_prefix) / "bin" / "python3")
 APPLICATION = {"app.kubernetes.io/part-of": "shop"}
 DISTRIBUTED_CONTAINERS = "/apis/surgekit.dev/v1alpha1/namespaces/{}/distributedcontainers"
 
@@ -53,10 +52,7 @@ def lab(real_node_binaries: Binaries) -> Iterator[Lab]:
     with Lab.temporary("limits", own_network=True) as lab:
         lab.start_scheduler()
         real_node.start(lab, 1)
-        parts.install_limit_allocator(lab)
-        port = lab.free_port()
-        parts.start_limit_allocator(lab, {"bind": f"0.0.0.0:{port}", "status_every_s": 1.0})
-        parts.start_limit_agent(lab, Machine(lab, 0), f"{addresses.CONTROL_PLANE}:{port}")
+        parts.start_limits(lab, [0], {"status_every_s": 1.0})
         yield lab
 
 
@@ -83,15 +79,9 @@ def shop(lab: Lab, namespace: str) -> Json:
 def pod(name: str, cpu: str, memory: str) -> Json:
     """It asks for less than its limits: a Guaranteed pod keeps its limit as its ceiling."""
     resources = {"limits": {"cpu": cpu, "memory": memory}, "requests": {"cpu": "10m", "memory": "16Mi"}}
-    made = tool_pod(name, "real-0", command=[real_python(), "-c", LOAD], resources=resources)
+    made = tool_pod(name, "real-0", command=[PYTHON, "-c", LOAD], resources=resources)
     made["metadata"]["labels"] |= APPLICATION
     return made
-
-
-def real_python() -> str:
-    import sys  # noqa: PLC0415
-
-    return str(Path(sys.base_prefix) / "bin" / "python3")
 
 
 def load(lab: Lab, namespace: str, name: str, cores: int, mebibytes: int) -> None:
