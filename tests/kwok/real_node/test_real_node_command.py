@@ -1,4 +1,4 @@
-"""`surgekit lab up --with limits`, which brings a real node, and then nothing but the commands it prints."""
+"""`surgekit lab up --with limits`, which brings a real node, and then only the commands it prints."""
 
 from __future__ import annotations
 
