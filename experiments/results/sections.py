@@ -246,6 +246,11 @@ def _kneescale(figures: Figures) -> Section:
             f"Cheaper and quicker than ours, and serves no less: {verdict}."
         )
     title, unusual = "KneeScale: replicas under a budget", [x for x in loads if x not in _PAPERS_LOADS]
+    if any("x budget" in load for load in unusual):
+        notes.append(
+            "All budgets together (`--plots` draws it; left and low is better in both):"
+            "\n\n![Latency over replicas](results/kneescale-front.png)"
+        )
     if unusual:
         return Section(f"{title} ({'; '.join(unusual)})", columns, rows, notes)
     return Section(title, columns, rows, notes, _kneescale_summary(figures))
