@@ -170,7 +170,8 @@ class Reconciler:
             said.pop("conditions")  # they say what is wrong with the spec
         self._shown[key] = (_reason(said), allowances[key], view)
         self._tell(obj, said.get("conditions") or [])
-        self._patch(obj, said)
+        if not self._patch(obj, said):
+            return False
         with session.lock:
             session.fleet.confirm_nodes(key, nodes)
         return True
@@ -178,11 +179,13 @@ class Reconciler:
     def _is_due(self, uid: str) -> bool:
         return time.monotonic() - self._written_s.get(uid, -1e9) >= self._settings.status_every_s
 
-    def _patch(self, obj: Json, said: Json) -> None:
+    def _patch(self, obj: Json, said: Json) -> bool:
+        """False: another replica may lead, so nothing was written."""
         if not self._leads():
-            return
+            return False
         patch_status(self._kube, DISTRIBUTED_CONTAINERS, obj["metadata"], said)
         self._written_s[obj["metadata"]["uid"]] = time.monotonic()
+        return True
 
     def _tell(self, obj: Json, conditions: Iterable[Json]) -> None:
         """An Event when it begins or ends to be enforced, and why."""

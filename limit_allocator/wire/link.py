@@ -158,7 +158,8 @@ class Link:
     def _hear(self, number: int, orders: Orders, address: str) -> None:
         self._orders.append(orders)
         if self.stream != number:
-            self._say("stream open", address)
+            self._said = ""
+            log.info("stream open", controller=address)
             with self._changed:
                 self.stream = number
         os.eventfd_write(self._signal, 1)
