@@ -274,3 +274,10 @@ def test_budgets_and_loads_of_our_own_are_not_what_the_readme_is_about() -> None
     assert found.title.endswith("(dynamic, 2 x budget)")
     assert found.summary is None
     assert section(kneescale(RATIO, "bursts")).title.endswith("(bursts)")
+
+
+def test_one_seed_of_escras_bench_gives_no_line_in_the_readme() -> None:
+    file = next((DOCS / "results" / "data").glob("escra*.json"))
+    figures = json.loads(file.read_text())
+    assert section(figures | {"seeds": [2001]}).summary is None
+    assert section(figures | {"seeds": [2001, 2002, 2003]}).summary is not None
