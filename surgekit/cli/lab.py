@@ -87,8 +87,8 @@ def _start_limits(lab: Lab, plan: Plan) -> None:
     parts.start_limits(lab, range(plan.real_nodes))
 
 
-# What --with adds, in this order. KneeScale reads what Prometheus has seen of the traffic; only real nodes have
-# containers with limits.
+# What --with adds, in this order. KneeScale reads what Prometheus has seen of the traffic. Only containers on
+# real nodes have limits.
 TRAFFIC, KNEESCALE, REAL_NODE, LIMITS = "traffic", "kneescale", "real-node", "limits"
 EXTRAS: dict[str, Start] = {
     TRAFFIC: _start_traffic, KNEESCALE: _start_kneescale, REAL_NODE: _start_real_nodes, LIMITS: _start_limits,
