@@ -24,7 +24,8 @@ class Roster:
     def call(self, agent: Agent, report: Report, tables: Tables, now_s: float) -> Keys | None:
         """Take over who is found and who is gone. Whom this report may name; None: too early to say."""
         listing = not agent.listed
-        if listing and agent.restarted and not report.found and agent.slot_of_id and agent.pods:
+        told = any(self.names[slot][0] in agent.pods for slot in agent.slot_of_id.values())
+        if listing and agent.restarted and not report.found and told:
             # A new agent may not have looked yet. What its predecessor has limited stays counted.
             return None
         known = {} if listing else agent.keys.slot_of

@@ -242,6 +242,19 @@ def test_a_new_start_finds_its_containers_again() -> None:
     assert setting.view().cpu.allocated == before
 
 
+def test_a_new_start_finds_a_pod_again_that_changed_its_mode_meanwhile() -> None:
+    """Until its containers are gone the pod is not listed, so there is nothing to find, and to wait for."""
+    setting = Setting()
+    setting.tick(5)
+    setting.agents[1].restart()
+    setting.change(mode=Mode.OFF)
+    pod_without_container = {"pod 9": PodRow("n1", "shop-9")}
+    setting.change(mode=Mode.ENFORCE, pods={**setting.pods, **pod_without_container})
+    setting.sessions[1] = setting.fleet.attach(setting.agents[1].hello())
+    setting.tick(10)
+    assert setting.container(1).quota_us is not None
+
+
 def test_a_newer_stream_replaces_the_older() -> None:
     setting = Setting()
     setting.tick(5)
