@@ -15,7 +15,6 @@ from surgekit.kube.quantity import QuantityError, parse
 
 __all__ = [
     "ORIGINAL",
-    "_SYSTEM_NAMESPACES",
     "Container",
     "LeaveAlone",
     "Limits",

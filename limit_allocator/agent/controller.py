@@ -29,9 +29,9 @@ from limit_allocator.cgroups.originals import Originals
 from limit_allocator.wire.link import Link
 from limit_allocator.wire.messages import Report
 from surgekit.process import logs
+from surgekit.process.bind import address, refused
 from surgekit.process.health_server import health_port
 from surgekit.process.listener import Listener
-from surgekit.process.settings import SettingsError
 
 __all__ = ["Process", "run"]
 
@@ -157,10 +157,7 @@ def run(settings: Settings) -> None:
 
 
 def _listen(bind: str, process: Process) -> Listener:
-    host, _, port = bind.rpartition(":")
-    if not port.isdecimal():
-        raise SettingsError(f"health_bind: {bind!r} is not HOST:PORT")
     try:
-        return Listener((host, int(port)), health_port(process))
+        return Listener(address("health_bind", bind), health_port(process))
     except OSError as error:
-        raise SettingsError(f"health_bind: {bind} cannot be listened on: {error}") from error
+        raise refused("health_bind", bind, error) from error
