@@ -7,12 +7,12 @@ time is linear in the length of the text.
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterator
 from functools import lru_cache
 
-__all__ = ["Operator", "Requirement", "Selector", "SelectorError", "parse"]
+from surgekit.kube.label_selector import LabelSelector, Operator, Requirement
+
+__all__ = ["SelectorError", "parse"]
 
 _SYMBOLS, _SPACES = frozenset("=!(),<>"), frozenset(" \t\r\n")
 _ALPHANUMERIC = frozenset(string.ascii_letters + string.digits)
@@ -27,49 +27,8 @@ class SelectorError(ValueError):
     """Not a label selector; the message shows the invalid part."""
 
 
-class Operator(StrEnum):
-    IN = "in"
-    NOT_IN = "notin"
-    EXISTS = "exists"
-    ABSENT = "absent"
-
-
-@dataclass(frozen=True)
-class Requirement:
-    key: str
-    operator: Operator
-    values: frozenset[str] = frozenset()
-
-    def holds(self, labels: Mapping[str, str]) -> bool:
-        """As in Kubernetes: an absent label is in no set of values."""
-        match self.operator:
-            case Operator.IN:
-                return labels.get(self.key) in self.values
-            case Operator.NOT_IN:
-                return labels.get(self.key) not in self.values
-            case Operator.EXISTS:
-                return self.key in labels
-            case Operator.ABSENT:
-                return self.key not in labels
-
-
-@dataclass(frozen=True)
-class Selector:
-    """All requirements must hold; without any it selects everything."""
-
-    requirements: tuple[Requirement, ...]
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        return all(requirement.holds(labels) for requirement in self.requirements)
-
-    def values_of(self, key: str) -> frozenset[str] | None:
-        """The values of `key` that can match; None: any value."""
-        named = [r.values for r in self.requirements if r.key == key and r.operator is Operator.IN]
-        return frozenset.intersection(*named) if named else None
-
-
 @lru_cache(maxsize=4096)
-def parse(text: str) -> Selector:
+def parse(text: str) -> LabelSelector:
     if len(text) > _LENGTH_MAX:
         raise SelectorError(f"label selector of {len(text)} characters; at most {_LENGTH_MAX} are read")
     return _Parser(text).selector()
@@ -82,16 +41,16 @@ class _Parser:
         self._text, self._tokens = text, _tokens(text)
         self._next = next(self._tokens)
 
-    def selector(self) -> Selector:
+    def selector(self) -> LabelSelector:
         if self._next == _END:
-            return Selector(())
+            return LabelSelector()
         requirements = [self._requirement()]
         while self._next == ",":
             self._take()
             requirements.append(self._requirement())
         if self._next != _END:
             raise self._error("',' or the end")
-        return Selector(tuple(requirements))
+        return LabelSelector(tuple(requirements))
 
     def _requirement(self) -> Requirement:
         if self._next == "!":
@@ -108,7 +67,7 @@ class _Parser:
                 self._take()
                 return Requirement(key, Operator.NOT_IN, frozenset({self._value()}))
             case "in" | "notin":
-                operator = Operator(self._take())
+                operator = Operator.IN if self._take() == "in" else Operator.NOT_IN
                 return Requirement(key, operator, self._values())
         raise self._error("an operator")
 

@@ -19,7 +19,7 @@ from hpa_replacement.adapter.model import (
     PolicyTable,
     TargetValue,
 )
-from hpa_replacement.adapter.selectors import Selector
+from surgekit.kube.label_selector import LabelSelector
 from surgekit.process.modes import Mode
 
 __all__ = ["Limits", "Picture", "custom_list", "external_list", "named", "selected", "withheld"]
@@ -46,7 +46,9 @@ class Picture:
     limits: Limits
 
 
-def selected(picture: Picture, namespace: str, metric: str, selector: Selector) -> TargetValue | NotFound:
+def selected(
+    picture: Picture, namespace: str, metric: str, selector: LabelSelector
+) -> TargetValue | NotFound:
     """For external.metrics: the target of the one policy in `namespace` that `selector` matches.
 
     The HPA adds up all values of an external metric; the sum of two policies' targets would be wrong.
@@ -66,7 +68,7 @@ def selected(picture: Picture, namespace: str, metric: str, selector: Selector) 
 
 
 def named(
-    picture: Picture, namespace: str, name: str, metric: str, selector: Selector
+    picture: Picture, namespace: str, name: str, metric: str, selector: LabelSelector
 ) -> TargetValue | NotFound:
     """For custom.metrics: the target of the policy `name`, if `selector` matches the metric's labels."""
     if nothing := _nothing(picture, metric):
@@ -147,7 +149,7 @@ def _nothing(picture: Picture, metric: str) -> NotFound | None:
     return None
 
 
-def _matching(policies: Mapping[str, PolicyFacts], selector: Selector) -> list[PolicyFacts]:
+def _matching(policies: Mapping[str, PolicyFacts], selector: LabelSelector) -> list[PolicyFacts]:
     """Look up by name if the selector gives names, as it usually does."""
     names = selector.values_of(POLICY_LABEL)
     candidates = policies.values() if names is None else [policies[n] for n in sorted(names) if n in policies]

@@ -56,6 +56,11 @@ class LabelSelector:
     def matches(self, labels: Mapping[str, str]) -> bool:
         return all(requirement.holds(labels) for requirement in self.requirements)
 
+    def values_of(self, key: str) -> frozenset[str] | None:
+        """The values of `key` that can match; None: any value."""
+        named = [r.values for r in self.requirements if r.key == key and r.operator is Operator.IN]
+        return frozenset.intersection(*named) if named else None
+
 
 def read(where: str, selector: object) -> LabelSelector:
     """`where` is the field's path, for errors. A missing selector selects nothing, so it is an error here."""

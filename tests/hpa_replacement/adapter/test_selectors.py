@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpa_replacement.adapter.selectors import Operator, Requirement, SelectorError, parse
+from hpa_replacement.adapter.selectors import SelectorError, parse
+from surgekit.kube.label_selector import Operator, Requirement
 
 
 @pytest.mark.parametrize(
