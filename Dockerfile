@@ -20,6 +20,7 @@ COPY scheduler_extender scheduler_extender
 COPY combofunc combofunc
 COPY function_gateway function_gateway
 COPY limit_allocator limit_allocator
+COPY burst_plane burst_plane
 COPY node_speed_probe node_speed_probe
 COPY cluster_autoscaler_hook cluster_autoscaler_hook
 COPY hpa_replacement hpa_replacement

@@ -20,6 +20,7 @@ PACKAGES_OF = {
     "escra": {"limit_allocator"},
     "fcma": {"cluster_autoscaler_hook"},
     "kneescale": {"hpa_replacement"},
+    "pulsenet": {"burst_plane"},
     "lab": {"kwok", "experiments"},
 }
 MODULE_OF = {"grpcio": "grpc", "protobuf": "google", "pyyaml": "yaml"}

@@ -1,0 +1,1 @@
+"""What controller, placements and node agents say to each other: msgpack over gRPC, mutual TLS."""

@@ -1,0 +1,171 @@
+"""The messages of the burst plane.
+
+Two services. Every node agent serves `surgekit.burst.Pulselet`:
+
+- `Start` (StartRequest -> StartReply) and `End` (EndRequest -> EndReply), for placements only;
+- `Prepare` (PrepareRequest -> PrepareReply), for the controller only;
+- `Watch` (WatchRequest -> stream of NodeState): at once, then on a change and at least each second.
+
+The leading controller serves `surgekit.burst.Director`:
+
+- `Attach` (stream of TrafficReport -> stream of Directory), for placements only.
+
+A message that cannot be read is a `MessageError`; sizes are bounded.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from burst_plane.model import Function, NodeState, Preparation, Started
+
+__all__ = [
+    "DIRECTOR",
+    "LARGEST_BYTES",
+    "PULSELET",
+    "AgentAddress",
+    "Directory",
+    "EndReply",
+    "EndRequest",
+    "FunctionTraffic",
+    "Listed",
+    "MessageError",
+    "NodeState",
+    "PrepareReply",
+    "PrepareRequest",
+    "StartReply",
+    "StartRequest",
+    "TrafficReport",
+    "WatchRequest",
+    "decode",
+    "encode",
+]
+
+PULSELET, DIRECTOR = "surgekit.burst.Pulselet", "surgekit.burst.Director"
+LARGEST_BYTES = 4 << 20
+
+T = TypeVar("T")
+
+
+class MessageError(ValueError):
+    """A message that makes no sense."""
+
+
+class _Message(msgspec.Struct, frozen=True, kw_only=True):
+    pass
+
+
+class StartRequest(_Message, frozen=True):
+    """Start one instance for one request. `request` is the caller's own name for it: a Start that is sent
+    twice with it starts one instance."""
+
+    request: str
+    placement: str  # the caller's own name, new at each of its starts; its instances end when it is gone
+    function: Function
+    template: str
+    budget_s: float  # the caller waits no longer than this
+
+
+class StartReply(_Message, frozen=True):
+    """`started`, or why not: unknown, no-budget, not-prepared, draining, too-late, failed."""
+
+    started: Started | None = None
+    refused: str = ""
+    error: str = ""
+    retryable: bool = True  # function code has not seen a request
+
+
+class EndRequest(_Message, frozen=True):
+    """These requests have ended; empty: none, the caller says that it is alive."""
+
+    placement: str
+    instances: tuple[str, ...] = ()
+
+
+class EndReply(_Message, frozen=True):
+    pass
+
+
+class PrepareRequest(_Message, frozen=True):
+    """Everything this node should be ready for; what is not listed is given up. Of two requests the one with
+    the higher (term, sequence) holds."""
+
+    term: int
+    sequence: int
+    preparations: tuple[Preparation, ...] = ()
+
+
+class PrepareReply(_Message, frozen=True):
+    accepted: bool
+
+
+class WatchRequest(_Message, frozen=True):
+    pass
+
+
+class FunctionTraffic(_Message, frozen=True):
+    """One function, as one placement saw it since its last report."""
+
+    function: Function
+    arrivals: int  # requests of both tracks
+    in_regular: float  # mean number in regular pods
+    queued: float  # mean number waiting for a regular pod
+    in_emergency: float  # mean number in emergency instances
+    counted: float  # of in_emergency, what counts toward regular scaling
+    started: int = 0  # emergency instances
+    refused: int = 0  # requests that waited in the regular queue because no instance could be had
+    failed: int = 0
+
+
+class TrafficReport(_Message, frozen=True):
+    placement: str
+    sequence: int
+    interval_s: float
+    functions: tuple[FunctionTraffic, ...] = ()
+
+
+class Listed(_Message, frozen=True):
+    """A function that may overflow."""
+
+    function: Function
+    template: str
+    mode: str  # shadow or enforce
+    cpu_millis: int
+    memory_bytes: int
+    longest_s: float
+    idempotent: bool
+    most_instances: int  # at once, in the whole cluster
+    keepalive_s: float
+    threshold_percentile: float
+
+
+class AgentAddress(_Message, frozen=True):
+    node: str
+    address: str
+    port: int
+    speed: float = 1.0  # creations a second of the node, relative to the mean (NodeSpeed)
+
+
+class Directory(_Message, frozen=True):
+    """Everything a placement needs to know; replaces the one before."""
+
+    term: int
+    sequence: int
+    functions: tuple[Listed, ...] = ()
+    agents: tuple[AgentAddress, ...] = ()
+
+
+def encode(message: msgspec.Struct) -> bytes:
+    return msgspec.msgpack.encode(message)
+
+
+def decode(data: bytes, kind: type[T]) -> T:
+    """Raise MessageError."""
+    if len(data) > LARGEST_BYTES:
+        raise MessageError(f"a message of {len(data)} bytes; at most {LARGEST_BYTES} are read")
+    try:
+        return msgspec.msgpack.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise MessageError(f"{kind.__name__}: {error}") from error
