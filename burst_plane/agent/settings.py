@@ -31,7 +31,7 @@ class Settings(ProcessSettings):
     )
     name: str = setting(
         "surgekit-burst",
-        "names what the agent makes: containerd namespace, cgroup, network namespaces, bridge, iptables chain",
+        "names what the agent makes: containerd namespace, cgroup, network namespaces, bridge",
     )
     directory: Path = setting(Path("/run/surgekit/burst"), "on tmpfs: bundles, root file systems, journal")
     share: float = setting(
