@@ -249,6 +249,8 @@ class Pulselet:
         run.ended = why
         self.counts.ended[why] = self.counts.ended.get(why, 0) + 1
         if run.container is not None:
+            # Its CPU is free with the kill; its memory when it is gone.
+            self._share.set(run.container.name, Amount(memory_bytes=run.preparation.spec.memory_bytes))
             self._run(self._remove(run.container))
 
     async def _remove(self, container: Container) -> None:
