@@ -28,6 +28,10 @@ class Settings(LeaderSettings):
     agent_name: str = setting(
         "surgekit-limit-agent", "common name of the client certificate that agents must show"
     )
+    agent_account: str = setting(
+        "system:serviceaccount:surgekit-agents:surgekit-limit-agent",
+        "user whose tokens agents must show, each bound to its node; empty: believe agents, for tests only",
+    )
     tick_s: float = setting(
         0.1, "seconds between two decisions; the paper's report period", minimum=0.02, maximum=10.0
     )

@@ -71,7 +71,7 @@ def begin(api: FakeApiServer) -> Iterator[Callable[[], Controller]]:
     started: list[Controller] = []
 
     def start() -> Controller:
-        settings = Settings(bind="127.0.0.1:0", status_every_s=1.0, lease_namespace="surgekit-system")
+        settings = Settings(bind="127.0.0.1:0", status_every_s=1.0, agent_account="")
         started.append(controller := Controller(settings, api))
         controller.start()
         return controller
