@@ -41,6 +41,12 @@ class Settings(LeaderSettings):
         minimum=1.0,
         maximum=600.0,
     )
+    most_per_namespace: int = setting(
+        20,
+        "DistributedContainers that count in a namespace: the oldest. Others are told in their status",
+        minimum=1,
+        maximum=1000,
+    )
     exclusive_cpus: bool = setting(
         True,
         "whether kubelets may run the static CPU manager: then Guaranteed pods that ask for whole CPUs are "
