@@ -15,11 +15,10 @@ A message that cannot be read is a `MessageError`; sizes are bounded.
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import msgspec
 
 from burst_plane.model import Function, NodeState, Preparation, Started
+from surgekit.wire.messages import LARGEST_BYTES, MessageError, decode, encode
 
 __all__ = [
     "DIRECTOR",
@@ -44,13 +43,6 @@ __all__ = [
 ]
 
 PULSELET, DIRECTOR = "surgekit.burst.Pulselet", "surgekit.burst.Director"
-LARGEST_BYTES = 4 << 20
-
-T = TypeVar("T")
-
-
-class MessageError(ValueError):
-    """A message that makes no sense."""
 
 
 class _Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,17 +147,3 @@ class Directory(_Message, frozen=True):
     most_in_namespace: int = 100  # emergency instances at once, of all functions of a namespace
     functions: tuple[Listed, ...] = ()
     agents: tuple[AgentAddress, ...] = ()
-
-
-def encode(message: msgspec.Struct) -> bytes:
-    return msgspec.msgpack.encode(message)
-
-
-def decode(data: bytes, kind: type[T]) -> T:
-    """Raise MessageError."""
-    if len(data) > LARGEST_BYTES:
-        raise MessageError(f"a message of {len(data)} bytes; at most {LARGEST_BYTES} are read")
-    try:
-        return msgspec.msgpack.decode(data, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise MessageError(f"{kind.__name__}: {error}") from error
