@@ -70,10 +70,11 @@ class StartReply(_Message, frozen=True):
 
 
 class EndRequest(_Message, frozen=True):
-    """These requests have ended; empty: none, the caller says that it is alive."""
+    """These instances' requests have ended; empty: none, the caller says that it is alive."""
 
     placement: str
     instances: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()  # of Starts whose answer never came: what runs for them ends, too
 
 
 class EndReply(_Message, frozen=True):
