@@ -15,11 +15,10 @@ A message that cannot be read is a `MessageError`; sizes are bounded.
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import msgspec
 
 from burst_plane.model import Function, NodeState, Preparation, Started
+from surgekit.wire.messages import LARGEST_BYTES, MessageError, decode, encode
 
 __all__ = [
     "DIRECTOR",
@@ -44,13 +43,6 @@ __all__ = [
 ]
 
 PULSELET, DIRECTOR = "surgekit.burst.Pulselet", "surgekit.burst.Director"
-LARGEST_BYTES = 4 << 20
-
-T = TypeVar("T")
-
-
-class MessageError(ValueError):
-    """A message that makes no sense."""
 
 
 class _Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,10 +70,11 @@ class StartReply(_Message, frozen=True):
 
 
 class EndRequest(_Message, frozen=True):
-    """These requests have ended; empty: none, the caller says that it is alive."""
+    """These instances' requests have ended; empty: none, the caller says that it is alive."""
 
     placement: str
     instances: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()  # of Starts whose answer never came: what runs for them ends, too
 
 
 class EndReply(_Message, frozen=True):
@@ -111,9 +104,8 @@ class FunctionTraffic(_Message, frozen=True):
     function: Function
     arrivals: int  # requests of both tracks
     in_regular: float  # mean number in regular pods
-    queued: float  # mean number waiting for a regular pod
-    in_emergency: float  # mean number in emergency instances
-    counted: float  # of in_emergency, what counts toward regular scaling
+    queued: float  # mean number waiting for a regular pod; counts unfiltered
+    in_emergency: float  # mean number in emergency instances; the controller's filter says what counts
     started: int = 0  # emergency instances
     refused: int = 0  # requests that waited in the regular queue because no instance could be had
     failed: int = 0
@@ -137,8 +129,7 @@ class Listed(_Message, frozen=True):
     longest_s: float
     idempotent: bool
     most_instances: int  # at once, in the whole cluster
-    keepalive_s: float
-    threshold_percentile: float
+    variant: str = "best"  # or paper: how a node is chosen
 
 
 class AgentAddress(_Message, frozen=True):
@@ -153,19 +144,7 @@ class Directory(_Message, frozen=True):
 
     term: int
     sequence: int
+    placements: int = 1  # that are attached: each may use its share of what is capped in the whole cluster
+    most_in_namespace: int = 100  # emergency instances at once, of all functions of a namespace
     functions: tuple[Listed, ...] = ()
     agents: tuple[AgentAddress, ...] = ()
-
-
-def encode(message: msgspec.Struct) -> bytes:
-    return msgspec.msgpack.encode(message)
-
-
-def decode(data: bytes, kind: type[T]) -> T:
-    """Raise MessageError."""
-    if len(data) > LARGEST_BYTES:
-        raise MessageError(f"a message of {len(data)} bytes; at most {LARGEST_BYTES} are read")
-    try:
-        return msgspec.msgpack.decode(data, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise MessageError(f"{kind.__name__}: {error}") from error

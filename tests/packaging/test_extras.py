@@ -31,7 +31,7 @@ OPTIONAL = {"hpa_replacement/plot.py": {"matplotlib"}}
 # ComboFunc's oracle is for tests and benches.
 ORACLES = {"combofunc/planner/exact.py"}
 # Plumbing that reads Prometheus or serves gRPC comes with the parts that do.
-WITH_PARTS = ("surgekit/prometheus/", "surgekit/tls/grpc_credentials.py")
+WITH_PARTS = ("surgekit/prometheus/", "surgekit/tls/grpc_credentials.py", "surgekit/wire/")
 
 
 def distributions(extra: str | None = None) -> set[str]:

@@ -1,0 +1,1 @@
+"""The node agent: starts emergency instances beside the kubelet."""
