@@ -29,6 +29,7 @@ def configuration(settings: Settings) -> str:
         "    nbthread 1",
         f"    maxconn {settings.max_connections}",
         f"    stats socket {settings.control} mode 600 level admin",
+        f"    stats socket {settings.statistics} mode 600 level user",
         "    hard-stop-after 30s",
         f"    lua-load {settings.directory / WAIT_FOR_SERVER.name}",
         "defaults",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from surgekit.haproxy.gateway_files import CONTROL, FUNCTIONS_MAP, STATISTICS
 from surgekit.process.settings import ProcessSettings, setting
 
 __all__ = ["Settings"]
@@ -54,8 +55,12 @@ class Settings(ProcessSettings):
 
     @property
     def control(self) -> Path:
-        return self.directory / "control.sock"
+        return self.directory / CONTROL
+
+    @property
+    def statistics(self) -> Path:
+        return self.directory / STATISTICS
 
     @property
     def map_file(self) -> Path:
-        return self.directory / "functions.map"
+        return self.directory / FUNCTIONS_MAP

@@ -70,10 +70,11 @@ class StartReply(_Message, frozen=True):
 
 
 class EndRequest(_Message, frozen=True):
-    """These requests have ended; empty: none, the caller says that it is alive."""
+    """These instances' requests have ended; empty: none, the caller says that it is alive."""
 
     placement: str
     instances: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()  # of Starts whose answer never came: what runs for them ends, too
 
 
 class EndReply(_Message, frozen=True):
@@ -103,9 +104,8 @@ class FunctionTraffic(_Message, frozen=True):
     function: Function
     arrivals: int  # requests of both tracks
     in_regular: float  # mean number in regular pods
-    queued: float  # mean number waiting for a regular pod
-    in_emergency: float  # mean number in emergency instances
-    counted: float  # of in_emergency, what counts toward regular scaling
+    queued: float  # mean number waiting for a regular pod; counts unfiltered
+    in_emergency: float  # mean number in emergency instances; the controller's filter says what counts
     started: int = 0  # emergency instances
     refused: int = 0  # requests that waited in the regular queue because no instance could be had
     failed: int = 0
@@ -129,8 +129,7 @@ class Listed(_Message, frozen=True):
     longest_s: float
     idempotent: bool
     most_instances: int  # at once, in the whole cluster
-    keepalive_s: float
-    threshold_percentile: float
+    variant: str = "best"  # or paper: how a node is chosen
 
 
 class AgentAddress(_Message, frozen=True):
@@ -145,5 +144,7 @@ class Directory(_Message, frozen=True):
 
     term: int
     sequence: int
+    placements: int = 1  # that are attached: each may use its share of what is capped in the whole cluster
+    most_in_namespace: int = 100  # emergency instances at once, of all functions of a namespace
     functions: tuple[Listed, ...] = ()
     agents: tuple[AgentAddress, ...] = ()

@@ -115,6 +115,15 @@ def adapter(
 
 
 @app.command()
+def burst_placement(settings: SettingsFile = None) -> None:
+    """Choose nodes for emergency instances, beside HAProxy (PulseNet)."""
+    from burst_plane.placement.controller import run
+    from burst_plane.placement.settings import Settings
+
+    run(load(Settings, settings))
+
+
+@app.command()
 def combofunc(settings: SettingsFile = None, kubeconfig: Kubeconfig = None) -> None:
     """Carry out ComboFuncs and InPlaceDeployments (ComboFunc)."""
     from combofunc.controller import run

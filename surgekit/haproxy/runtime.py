@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from surgekit.haproxy.traffic import EMERGENCY_ID
+
 __all__ = ["WAIT_FOR_SERVER", "InvalidCommand", "Runtime", "ServerState", "refusals"]
 
 # The Lua action that the lab's and the load balancer's configurations load.
@@ -64,7 +66,11 @@ class Runtime:
 
     def backends(self) -> list[dict[str, str]]:
         """The statistics of every backend."""
-        return list(csv.DictReader(io.StringIO(self._exchange("show stat -1 2 -1").lstrip("# "))))
+        return self._rows("show stat -1 2 -1")
+
+    def functions(self) -> list[dict[str, str]]:
+        """The statistics of every backend and of its emergency track, for `traffic.read_traffic`."""
+        return self._rows(f"show stat -1 6 {EMERGENCY_ID}")
 
     def servers(self, backend: str) -> list[ServerState]:
         header, *rows = self._exchange(f"show servers state {backend}").splitlines()[1:]
@@ -89,6 +95,9 @@ class Runtime:
         rows = (line.split()[1:] for line in self._exchange(f"show table {name}").splitlines())
         found = (dict(pair.split("=", 1) for pair in row if "=" in pair) for row in rows)
         return {row.pop("key"): row for row in found if "key" in row}
+
+    def _rows(self, command: str) -> list[dict[str, str]]:
+        return list(csv.DictReader(io.StringIO(self._exchange(command).lstrip("# "))))
 
     def _exchange(self, line: str) -> str:
         with socket.socket(socket.AF_UNIX) as connection:

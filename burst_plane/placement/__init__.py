@@ -1,0 +1,1 @@
+"""Fast placement: chooses the node of each emergency instance, beside each HAProxy (paper, section 4.3)."""

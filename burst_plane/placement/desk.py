@@ -1,0 +1,170 @@
+"""Everything a placement knows, and what it answers to a request for an emergency instance. Pure.
+
+Agents say what is free and prepared; what this placement has asked of them since is taken off. So requests
+that come at once do not all go to the node that looked best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from burst_plane.burst_function import Variant
+from burst_plane.model import Function, NodeState, Started
+from burst_plane.placement.choice import Candidate, Need, choose
+from burst_plane.wire.messages import AgentAddress, Directory, Listed
+
+__all__ = ["Desk", "Placing", "Running"]
+
+_SILENT_S = 3.0  # an agent that says nothing for so long is not asked; it speaks each second
+_FORGOTTEN_S = 30.0  # past its longest time; the line that says that a request ended may be lost
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """Start an instance at this agent, or why not."""
+
+    agent: AgentAddress | None
+    listed: Listed | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """An instance that was asked for, until its request has ended."""
+
+    function: Function
+    node: str
+    need: Need
+    asked_s: float
+    forget_s: float
+    template: str
+    instance: str = ""  # empty while it is being started
+    started_s: float = math.inf
+    assumed: bool = True  # its agent's account does not hold it yet
+
+
+class Desk:
+    def __init__(self) -> None:
+        self.directory = Directory(term=0, sequence=0)
+        self._listed: dict[str, Listed] = {}
+        self._agents: dict[str, AgentAddress] = {}
+        self._states: dict[str, tuple[NodeState, float]] = {}
+        self._running: dict[str, Running] = {}
+        self._turn = 0
+
+    # What is known
+
+    def take(self, directory: Directory) -> bool:
+        """Whether it replaces the one before; an older leader's does not."""
+        if (directory.term, directory.sequence) <= (self.directory.term, self.directory.sequence):
+            return False
+        self.directory = directory
+        self._listed = {listed.function.host: listed for listed in directory.functions}
+        self._agents = {agent.node: agent for agent in directory.agents}
+        for gone in self._states.keys() - self._agents.keys():
+            del self._states[gone]
+        return True
+
+    def heard(self, node: str, state: NodeState, now_s: float) -> None:
+        if node not in self._agents:
+            return
+        self._states[node] = (state, now_s)
+        for request, running in self._running.items():
+            if running.node == node and running.started_s < now_s and running.assumed:
+                self._running[request] = replace(running, assumed=False)
+
+    def lost(self, node: str) -> None:
+        """The agent's stream ended; it is asked again when it speaks again."""
+        self._states.pop(node, None)
+
+    @property
+    def agents(self) -> Mapping[str, AgentAddress]:
+        return self._agents
+
+    @property
+    def running(self) -> Mapping[str, Running]:
+        """By request."""
+        return self._running
+
+    def live_agents(self, now_s: float) -> list[str]:
+        return [node for node, (_, at_s) in self._states.items() if now_s - at_s < _SILENT_S]
+
+    # One request
+
+    def place(self, host: str, request: str, now_s: float, without: Iterable[str] = ()) -> Placing:
+        """Choose an agent for the request and count the instance as asked for, until `failed` or `ended`."""
+        listed = self._listed.get(host.lower())
+        if listed is None:
+            return Placing(None, None, "unknown")
+        if request in self._running:
+            return Placing(None, listed, "placed-before")
+        if reason := self._over_cap(listed):
+            return Placing(None, listed, reason)
+        need = Need(listed.cpu_millis, listed.memory_bytes)
+        candidates = [c for node in self.live_agents(now_s) if (c := self._candidate(node, listed))]
+        excluded = set(without)
+        variant = Variant.PAPER if listed.variant == Variant.PAPER else Variant.BEST
+        self._turn += 1
+        node, reason = choose([c for c in candidates if c.node not in excluded], need, variant, self._turn)
+        if reason:
+            return Placing(None, listed, reason)
+        if listed.mode != "enforce":
+            return Placing(self._agents[node], listed, "shadow")
+        forget_s = now_s + listed.longest_s + _FORGOTTEN_S
+        self._running[request] = Running(listed.function, node, need, now_s, forget_s, listed.template)
+        return Placing(self._agents[node], listed)
+
+    def started(self, request: str, started: Started, now_s: float) -> bool:
+        """False: its request ended meanwhile, so the instance is to be ended."""
+        if (running := self._running.get(request)) is None:
+            return False
+        self._running[request] = replace(running, instance=started.instance, started_s=now_s)
+        return True
+
+    def failed(self, request: str) -> None:
+        """Nothing runs for this request."""
+        self._running.pop(request, None)
+
+    def ended(self, request: str) -> Running | None:
+        """The request is over; what ran for it."""
+        return self._running.pop(request, None)
+
+    def overdue(self, now_s: float) -> dict[str, Running]:
+        """Forget instances that must have ended long ago."""
+        gone = {request: of for request, of in self._running.items() if of.forget_s <= now_s}
+        for request in gone:
+            del self._running[request]
+        return gone
+
+    def _over_cap(self, listed: Listed) -> str:
+        """A function's requests all come to one placement, a namespace's to each: those share its cap."""
+        mine = Counter(running.function for running in self._running.values())
+        if mine[listed.function] >= listed.most_instances:
+            return "function-cap"
+        of_namespace = sum(n for f, n in mine.items() if f.namespace == listed.function.namespace)
+        share = math.ceil(self.directory.most_in_namespace / max(self.directory.placements, 1))
+        return "namespace-cap" if of_namespace >= share else ""
+
+    def _candidate(self, node: str, listed: Listed) -> Candidate | None:
+        state, _ = self._states[node]
+        if state.draining:
+            return None
+        assumed = [r for r in self._running.values() if r.node == node and r.assumed]
+        same = sum(r.template == listed.template for r in assumed)
+        found = [p for p in state.prepared if p.function == listed.function and p.template == listed.template]
+        frozen = sum(p.frozen for p in found)
+        created = sum(p.created for p in found)
+        return Candidate(
+            node,
+            state.cpu_millis,
+            state.cpu_millis_free - sum(r.need.cpu_millis for r in assumed),
+            state.memory_bytes_free - sum(r.need.memory_bytes for r in assumed),
+            max(frozen - same, 0),
+            max(created - max(same - frozen, 0), 0),
+            any(p.image_present for p in found),
+            sum(not r.instance for r in assumed),
+            self._agents[node].speed,
+        )
