@@ -21,10 +21,13 @@ __all__ = [
     "read_config",
 ]
 
-# https://github.com/distribution/reference: a domain with a dot, a port or `localhost`, then a path, a tag, a
-# digest. Nothing in it can be an option of a command.
+# https://github.com/distribution/reference: a host with an optional port, a path, a tag, a digest. Nothing in
+# it can be an option of a command, or lead out of a directory.
+_PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?"
 _NAME = re.compile(
-    r"[a-z0-9]+(?:[._:/-]+[A-Za-z0-9]+|__[A-Za-z0-9]+)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
+    rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
 )
 _LONGEST = 512
 _HUB = "docker.io"

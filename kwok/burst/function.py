@@ -95,7 +95,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_status(self, _: str) -> object:
         with open("/proc/self/status") as file:
-            lines = dict(line.strip().split(":\t", 1) for line in file if ":\t" in line)
+            lines = {key: value.strip() for key, _, value in (line.partition(":") for line in file)}
         return lines | {"environment": dict(os.environ), "directory": os.getcwd(), "arguments": sys.argv[1:]}
 
 

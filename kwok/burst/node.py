@@ -23,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from kwok.cgroups import trees
 from kwok.errors import LabError
 from kwok.ports import free_ports
 from kwok.real_node.requirements import SEARCH_PATH, why_no_real_node
@@ -91,18 +92,18 @@ class BurstNode:
         shutil.rmtree(self.run_directory, ignore_errors=True)
         shutil.rmtree(self.directory / "containerd", ignore_errors=True)
 
-    def start_agent(self) -> None:
-        """Start the agent and wait until it is ready."""
+    def start_agent(self, **settings: Any) -> None:
+        """Start the agent and wait until it is ready; these settings hold until it ends."""
         self.port, self.health_port = self.port or free_ports(1)[0], free_ports(1)[0]
-        settings = {
+        merged = {
             "node": self.name, "name": self.name, "bind": self.address,
             "health_bind": f"127.0.0.1:{self.health_port}",
             "tls_directory": str(self.certificates), "directory": str(self.run_directory / "burst"),
             "containerd": str(self.socket), "kubelet_namespace": "", "log_directory": str(self.logs),
             "cni_configuration": str(self.directory / "no-cni"), "subnet": _subnet(self.name),
-        } | self._given  # fmt: skip
+        } | self._given | settings  # fmt: skip
         file = self.directory / "pulselet.yaml"
-        file.write_text(json.dumps(settings))  # JSON is YAML
+        file.write_text(json.dumps(merged))  # JSON is YAML
         with (self.directory / "pulselet.log").open("ab") as log:
             self.agent = subprocess.Popen(
                 [sys.executable, "-m", "surgekit", "serve", "pulselet", "--settings", str(file)],
@@ -116,6 +117,13 @@ class BurstNode:
             self.agent.send_signal(how)
             self.agent.wait(timeout=_PATIENCE_S)
             self.agent = None
+
+    def instances(self) -> set[str]:
+        """Names of all containers that have a cgroup, running or ready."""
+        return {
+            group.name for tree in trees() if (tree / self.name).is_dir()
+            for group in (tree / self.name).iterdir() if group.is_dir()
+        }  # fmt: skip
 
     def said(self) -> str:
         """The agent's log."""
