@@ -21,7 +21,7 @@ from kwok.processes import marked_environment
 from surgekit.kube.client import Kube
 from surgekit.tls import ensure
 
-__all__ = ["FRONT_PROXY", "account_kubeconfig", "certificates", "create", "stage_files"]
+__all__ = ["FRONT_PROXY", "account_kubeconfig", "account_token", "certificates", "create", "stage_files"]
 
 _STAGES = Path(__file__).parent / "stages"
 # Stages that wait for the node model, and those that do not (the model writes resizes itself).
@@ -206,15 +206,23 @@ def _messages(log: str) -> str:
     return "\n".join(lines)
 
 
+def account_token(
+    kube: Kube, namespace: str, service_account: str, audience: str = "", bound: dict[str, str] | None = None
+) -> str:
+    """A token of a service account. `audience`: whom it is for; `bound`: the object it is valid with."""
+    spec: dict[str, Any] = {"expirationSeconds": _TOKEN_S}
+    if audience:
+        spec["audiences"] = [audience]
+    if bound:
+        spec["boundObjectRef"] = bound
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token"
+    return str(kube.create(path, request)["status"]["token"])
+
+
 def account_kubeconfig(kube: Kube, admin: Path, namespace: str, service_account: str, target: Path) -> Path:
     """Write a kubeconfig that acts as a service account, as its pod would in a real cluster."""
-    request = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "spec": {"expirationSeconds": _TOKEN_S},
-    }
-    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token"
-    token = kube.create(path, request)["status"]["token"]
+    token = account_token(kube, namespace, service_account)
     cluster = dict(yaml.safe_load(admin.read_text())["clusters"][0]["cluster"])
     if authority := cluster.pop("certificate-authority", None):
         cluster["certificate-authority-data"] = base64.b64encode(Path(authority).read_bytes()).decode()

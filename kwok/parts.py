@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from kwok.cgroups import cgroup_name
+from kwok.cluster import account_token
 from kwok.lab import Lab
 from kwok.network import addresses
 from kwok.pods import pod, wait_for_account
@@ -50,7 +51,7 @@ __all__ = [
     "start_probe",
 ]
 
-NAMESPACE = "surgekit-system"
+NAMESPACE, AGENTS = "surgekit-system", "surgekit-agents"
 PLACEMENT = "surgekit.dev/placement"  # label: the mode a pod asks for
 SCORED = "surgekit.dev/scored"  # resource: asked for by pods that opted in, an amount of zero
 HAPROXY = "balancer-haproxy"
@@ -58,6 +59,9 @@ LIMITS_EXAMPLE = MANIFESTS / "limit-allocator" / "examples" / "lab.yaml"
 # The extender's weight in the scheduler's configuration; docs/decisions/extender.md says why 30.
 WEIGHT = 30
 SCHEDULER_CLIENT, LAB_CLIENT, LIMIT_AGENT = "kube-scheduler", "surgekit-lab", "surgekit-limit-agent"
+AGENTS_TALK_TO = (
+    "surgekit-limit-allocator"  # audience, as manifests/limit-allocator/agent/daemonset.yaml has it
+)
 _IN_PODS = {"Deployment", "DaemonSet", "Job", "CronJob", "PodDisruptionBudget", "Service", "NetworkPolicy"}
 
 
@@ -207,7 +211,7 @@ def start_limit_allocator(
 def start_limit_agent(
     lab: Lab, machine: Machine, controller: str, settings: Mapping[str, Any] | None = None
 ) -> Process:
-    """Start Escra's agent on a real node. It has no account: it talks to the controller only."""
+    """Start Escra's agent on a real node. It talks to the controller only, with a token of its node."""
     port, file = lab.free_port(), lab.directory / f"{machine.name}-limit-agent.settings.yaml"
     known = {
         "health_bind": f"{machine.address}:{port}",
@@ -215,6 +219,7 @@ def start_limit_agent(
         "controller": controller,
         "server_name": "localhost",
         "tls_directory": str(_limit_certificates(lab) / "agent"),
+        "token_file": str(_agent_token(lab, machine.name)),
         "cgroup_root": f"{cgroup_name(lab.directory)}/{machine.name}",
     }
     file.write_text(yaml.safe_dump(known | dict(settings or {})))
@@ -229,6 +234,16 @@ def start_limits(lab: Lab, real_nodes: Iterable[int], settings: Mapping[str, Any
     start_limit_allocator(lab, {"bind": f"0.0.0.0:{port}"} | dict(settings or {}))
     for index in real_nodes:
         start_limit_agent(lab, Machine(lab, index), f"{addresses.CONTROL_PLANE}:{port}")
+
+
+def _agent_token(lab: Lab, node: str) -> Path:
+    """As the kubelet gets it for the agent's pod; here there is none, so the token is bound to the node."""
+    uid = lab.kube.get(f"/api/v1/nodes/{node}")["metadata"]["uid"]
+    bound = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
+    file = lab.directory / f"{node}-limit-agent.token"
+    file.touch(mode=0o600)
+    file.write_text(account_token(lab.kube, AGENTS, LIMIT_AGENT, AGENTS_TALK_TO, bound))
+    return file
 
 
 def _limit_certificates(lab: Lab) -> Path:

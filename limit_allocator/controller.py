@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from limit_allocator.authentication import NodeTokens
 from limit_allocator.leader_session import LeaderSession, first_term
 from limit_allocator.metrics import LimitMetrics
 from limit_allocator.reconciler import Reconciler
@@ -54,8 +55,12 @@ class Controller(controller.Controller):
             settings.agent_name,
             accepts=lambda: self._session is not None,
             on_arrival=lambda: self._wake(self._limits),
+            node_of=NodeTokens(kube, settings.agent_account).node_of if settings.agent_account else None,
         )
         metrics.gauge("agents", "Agents that are connected", lambda: server.streams)
+        metrics.gauge(
+            "refused_agents", "Streams refused: token, certificate, nonsense", lambda: server.refused_total
+        )
         metrics.gauge("received_bytes", "Bytes of agents' reports", lambda: server.received_bytes)
         metrics.gauge("sent_bytes", "Bytes of orders", lambda: server.sent_bytes)
         self.run_beside(source)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from limit_allocator.distributed_container import DistributedContainer
 from limit_allocator.pod import LeaveAlone, Pod
 from surgekit.process.modes import Mode
 
-__all__ = ["Application", "Membership", "effective_mode", "members"]
+__all__ = ["Membership", "Selection", "effective_mode", "members", "oldest"]
+
+Json = dict[str, Any]
 
 _ORDER = (Mode.OFF, Mode.SHADOW, Mode.ENFORCE)
 
 
 @dataclass(frozen=True, slots=True)
-class Application:
+class Selection:
     """A DistributedContainer with the pods that it selects."""
 
     spec: DistributedContainer
@@ -31,12 +35,33 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    applications: Mapping[str, Application] = field(default_factory=dict)  # by namespace/name
+    applications: Mapping[str, Selection] = field(default_factory=dict)  # by namespace/name
     owner: Mapping[str, str] = field(default_factory=dict)  # pod uid -> namespace/name; none if left alone
 
 
 def effective_mode(asked: Mode, most: Mode) -> Mode:
     return min(asked, most, key=_ORDER.index)
+
+
+def oldest(objects: Iterable[Json], most: int) -> tuple[list[Json], list[Json]]:
+    """Those objects that count, and the others: of each namespace the `most` oldest, by name of equal age.
+
+    So what a tenant can make the controller do has an end. Older ones cannot be pushed out by younger ones.
+    """
+    count: Counter[str] = Counter()
+    counting: list[Json] = []
+    others: list[Json] = []
+    for obj in sorted(objects, key=_seniority):
+        namespace = obj["metadata"]["namespace"]
+        count[namespace] += 1
+        (counting if count[namespace] <= most else others).append(obj)
+    return counting, others
+
+
+def _seniority(obj: Json) -> tuple[str, str]:
+    """As `DistributedContainer.seniority`, of an object whose spec nobody has read."""
+    metadata = obj["metadata"]
+    return str(metadata.get("creationTimestamp", "")), str(metadata["name"])
 
 
 def members(
@@ -62,7 +87,7 @@ def members(
         faults = [(pod, pod.leave_alone(exclusive_cpus)) for pod in free]
         claimed |= {pod.uid: spec.key for pod in free}
         owner |= {pod.uid: spec.key for pod, fault in faults if fault is None}
-        applications[spec.key] = Application(
+        applications[spec.key] = Selection(
             spec,
             mode,
             tuple(pod for pod, fault in faults if fault is None and pod.node),

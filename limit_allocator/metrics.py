@@ -71,10 +71,13 @@ class LimitMetrics:
         """A gauge that is read when Prometheus asks."""
         Gauge(f"surgekit_limit_allocator_{name}", text, registry=self.registry).set_function(value)
 
-    def show(self, applied: Iterable[tuple[str, Allowance, View]]) -> None:
-        """Each application's reason of the condition Enforced, and what it was written from."""
+    def show(self, applied: Iterable[tuple[str, Allowance, View]], too_many: int = 0) -> None:
+        """Each application's reason of the condition Enforced, and what it was written from.
+
+        `too_many`: how many DistributedContainers do not count.
+        """
         applications = list(applied)
-        reasons = Tally(reason for reason, _, _ in applications)
+        reasons = Tally(reason for reason, _, _ in applications) + Tally(TooMany=too_many)
         for reason in REASONS["Enforced"]:
             self._applications.labels(reason).set(reasons[reason])
         views = [view for _, _, view in applications]

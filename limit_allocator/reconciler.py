@@ -25,7 +25,7 @@ from limit_allocator.distributed_container import (
     SpecError,
 )
 from limit_allocator.leader_session import LeaderSession
-from limit_allocator.membership import Membership, members
+from limit_allocator.membership import Membership, members, oldest
 from limit_allocator.metrics import LimitMetrics
 from limit_allocator.pod import Pod
 from limit_allocator.settings import Settings
@@ -77,7 +77,9 @@ class Reconciler:
         session = self._session()
         if session is None or not self._source.complete:
             return _LEAST_GAP_S
-        objects = self._source.distributed_containers()
+        every = self._source.distributed_containers()
+        objects, others = oldest(every, self._settings.most_per_namespace)
+        self._forget({str(obj["metadata"]["uid"]) for obj in every})
         invalid = self._read(objects)
         specs = self._specs(objects)
         pods = self._source.pods()
@@ -94,7 +96,9 @@ class Reconciler:
             session.fleet.set_applications(applications_of(membership, allowances, known))
         written = [self._write_one(session, o, membership, allowances, invalid) for o in objects]
         self._shown = {key: shown for key, shown in self._shown.items() if key in membership.applications}
-        self._metrics.show(self._shown.values())
+        for obj in others:
+            self._say_too_many(obj)
+        self._metrics.show(self._shown.values(), len(others))
         self._resize(resizes(pods, membership, allowances, self._limited(session, pods)))
         return _LEAST_GAP_S if any(written) else _EVERY_S
 
@@ -113,9 +117,12 @@ class Reconciler:
                 invalid[uid] = str(error)
         for gone in self._valid.keys() - there:
             del self._valid[gone]
-            self._written_s.pop(gone, None)
-            self._reasons.pop(gone, None)
         return invalid
+
+    def _forget(self, there: set[str]) -> None:
+        for gone in self._written_s.keys() - there:
+            del self._written_s[gone]
+            self._reasons.pop(gone, None)
 
     def _specs(self, objects: Iterable[Json]) -> list[DistributedContainer]:
         return [spec for o in objects if (spec := self._valid.get(o["metadata"]["uid"]))]
@@ -147,11 +154,14 @@ class Reconciler:
         """Write the status if it is due, or a node must be confirmed. True if it was."""
         key, uid, before = _key(obj), obj["metadata"]["uid"], status_before(obj)
         now_s, due = time.time(), self._is_due(uid)
-        if uid in invalid and due:
-            said = status.invalid_status(before, obj["metadata"].get("generation", 0), invalid[uid], now_s)
-            self._patch(obj, said)
+        # What is wrong with the spec, instead of the conditions of the last valid one.
+        fault = (
+            status.invalid_status(before, obj["metadata"].get("generation", 0), invalid[uid], now_s)
+            if uid in invalid
+            else {}
+        )
         if key not in membership.applications:
-            return False
+            return due and self._say(obj, fault)
         with session.lock:
             nodes = session.fleet.nodes_with_limits(key)
         if nodes <= status.nodes_before(before):
@@ -162,19 +172,40 @@ class Reconciler:
         with session.lock:
             seen = session.fleet.view(key, time.monotonic())
         if seen is None:  # of a term that has just begun
-            return False
+            return due and self._say(obj, fault)
         view = view_of(seen, nodes, now_s)
         application, step_s = membership.applications[key], self._settings.status_every_s
-        said = status.status_of(before, application, allowances[key], view, now_s, step_s)
-        if uid in invalid:
-            said.pop("conditions")  # they say what is wrong with the spec
+        said = status.status_of(before, application, allowances[key], view, now_s, step_s) | fault
         self._shown[key] = (_reason(said), allowances[key], view)
-        self._tell(obj, said.get("conditions") or [])
-        if not self._patch(obj, said):
+        if not self._say(obj, said):
             return False
         with session.lock:
             session.fleet.confirm_nodes(key, nodes)
         return True
+
+    def _say_too_many(self, obj: Json) -> None:
+        """Once: an object that does not count is no work."""
+        before, generation = status_before(obj), obj["metadata"].get("generation", 0)
+        if status.says_too_many(before, generation) or not self._is_due(obj["metadata"]["uid"]):
+            return
+        most = self._settings.most_per_namespace
+        try:
+            self._say(obj, status.too_many_status(before, generation, most, time.time()))
+        except ApiError as error:
+            self._failed(obj, error)
+
+    def _failed(self, obj: Json, error: Exception) -> None:
+        """Do not try again at once: a refusal costs a request, too."""
+        self._written_s[obj["metadata"]["uid"]] = time.monotonic()
+        self._metrics.failures.labels("status").inc()
+        log.warning("status not written", distributed_container=_key(obj), error=str(error))
+
+    def _say(self, obj: Json, said: Json) -> bool:
+        """Patch the status, and post an Event if limits begin or end to be enforced."""
+        if not said:
+            return False
+        self._tell(obj, said["conditions"])
+        return self._patch(obj, said)
 
     def _is_due(self, uid: str) -> bool:
         return time.monotonic() - self._written_s.get(uid, -1e9) >= self._settings.status_every_s
@@ -235,8 +266,7 @@ class Reconciler:
 
 def _reason(said: Json) -> str:
     """Why limits are enforced, or not."""
-    reasons = {c["type"]: c["reason"] for c in said.get("conditions") or ()}
-    return str(reasons.get("Enforced", "InvalidSpec"))
+    return next(str(c["reason"]) for c in said["conditions"] if c["type"] == "Enforced")
 
 
 def _key(obj: Json) -> str:

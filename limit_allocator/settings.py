@@ -28,6 +28,10 @@ class Settings(LeaderSettings):
     agent_name: str = setting(
         "surgekit-limit-agent", "common name of the client certificate that agents must show"
     )
+    agent_account: str = setting(
+        "system:serviceaccount:surgekit-agents:surgekit-limit-agent",
+        "user whose tokens agents must show, each bound to its node; empty: believe agents, for tests only",
+    )
     tick_s: float = setting(
         0.1, "seconds between two decisions; the paper's report period", minimum=0.02, maximum=10.0
     )
@@ -36,6 +40,12 @@ class Settings(LeaderSettings):
         "seconds between two writes of a DistributedContainer's status; also the step of its history",
         minimum=1.0,
         maximum=600.0,
+    )
+    most_per_namespace: int = setting(
+        20,
+        "DistributedContainers that count in a namespace: the oldest. Others are told in their status",
+        minimum=1,
+        maximum=1000,
     )
     exclusive_cpus: bool = setting(
         True,

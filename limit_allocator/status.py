@@ -13,14 +13,15 @@ from typing import Any
 from limit_allocator import conditions
 from limit_allocator.allocation.model import PERIOD_US
 from limit_allocator.allowance import Allowance
-from limit_allocator.membership import Application
+from limit_allocator.membership import Selection
 from limit_allocator.view import ContainerView, View
 from surgekit.kube.conditions import Condition, stamp
 from surgekit.kube.conditions import conditions as in_api_form
+from surgekit.process.modes import Mode
 
 __all__ = [
     "HISTORY", "MOST_CONTAINERS", "MOST_NODES", "SERIES", "TooManyNodes", "invalid_status", "nodes_before",
-    "nodes_status", "status_of",
+    "nodes_status", "says_too_many", "status_of", "too_many_status",
 ]  # fmt: skip
 
 Json = dict[str, Any]
@@ -37,7 +38,7 @@ class TooManyNodes(ValueError):
 
 
 def status_of(
-    before: Json, application: Application, allowance: Allowance, view: View, now_s: float, step_s: float
+    before: Json, application: Selection, allowance: Allowance, view: View, now_s: float, step_s: float
 ) -> Json:
     """The `status` of a merge patch: None removes a key."""
     said = conditions.conditions(application, allowance, view)
@@ -68,6 +69,22 @@ def status_of(
 
 def invalid_status(before: Json, generation: int, why: str, now_s: float) -> Json:
     return {"conditions": _conditions(before, conditions.invalid(why), generation, now_s)}
+
+
+def too_many_status(before: Json, generation: int, most: int, now_s: float) -> Json:
+    """For one that does not count. Admission must find no ceilings in it."""
+    return {
+        "observedGeneration": generation,
+        "mode": str(Mode.OFF),
+        "ceilings": {"cpu": None, "memory": None},
+        "conditions": _conditions(before, conditions.too_many(most), generation, now_s),
+    }
+
+
+def says_too_many(status: Json, generation: int) -> bool:
+    return status.get("observedGeneration") == generation and any(
+        c["reason"] == "TooMany" for c in status.get("conditions") or ()
+    )
 
 
 def nodes_status(nodes: frozenset[str]) -> Json:
@@ -126,7 +143,7 @@ def _container(c: ContainerView) -> Json:
     )
 
 
-def _left_alone(application: Application) -> list[Json]:
+def _left_alone(application: Selection) -> list[Json]:
     counts = Counter(str(reason) for _, reason in application.left_alone)
     example = {str(reason): pod.name for pod, reason in reversed(application.left_alone)}
     return [{"reason": r, "pods": counts[r], "example": example[r]} for r in sorted(counts)]

@@ -23,6 +23,7 @@ from hpa_replacement.adapter.refusal import Refusal
 from surgekit.kube.api_path import Resource
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.table import Seen, Table, Unreadable
+from surgekit.kube.token_review import Identity, review_token
 from surgekit.kube.watch import Watch
 from surgekit.tls.files import write_atomically
 
@@ -31,7 +32,6 @@ __all__ = [
     "FrontProxy",
     "FrontProxyError",
     "FrontProxyRules",
-    "Identity",
     "TokenReviews",
     "forwarded",
     "read_rules",
@@ -48,16 +48,6 @@ _TOKENS_AT_MOST = 1000
 # discovery and OpenAPI as users without groups, and only this group may read /apis.
 _AUTHENTICATED = "system:authenticated"
 _EVERYBODY = {_AUTHENTICATED, "system:unauthenticated"}
-
-
-@dataclass(frozen=True)
-class Identity:
-    """A user, with the fields of a SubjectAccessReview."""
-
-    name: str
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 class FrontProxyError(Exception):
@@ -210,15 +200,10 @@ class TokenReviews:
         return found
 
     def _review(self, token: str) -> Identity | str:
-        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
         try:
-            status = self._kube.create("/apis/authentication.k8s.io/v1/tokenreviews", body)["status"]
+            found = review_token(self._kube, token)
         except KubeUnreachable as error:
             raise Refusal(503, "the API server cannot be reached to review the token") from error
         except ApiError as error:
             raise Refusal(500, f"the API server refused to review the token: {error}") from error
-        if not status.get("authenticated"):
-            return "the bearer token is not valid"
-        user = status["user"]
-        extra = tuple((key, tuple(values)) for key, values in sorted((user.get("extra") or {}).items()))
-        return Identity(user["username"], user.get("uid", ""), tuple(user.get("groups") or ()), extra)
+        return found or "the bearer token is not valid"

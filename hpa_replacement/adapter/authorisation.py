@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hpa_replacement.adapter.authentication import Identity
 from hpa_replacement.adapter.expiring import Expiring
 from hpa_replacement.adapter.refusal import Refusal
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
+from surgekit.kube.token_review import Identity
 
 __all__ = ["AccessRequest", "Authoriser", "review"]
 

@@ -17,7 +17,6 @@ from hpa_replacement.adapter import discovery, selectors, values
 from hpa_replacement.adapter.authentication import (
     FrontProxy,
     FrontProxyError,
-    Identity,
     TokenReviews,
     forwarded,
 )
@@ -30,6 +29,7 @@ from hpa_replacement.adapter.table import Policies
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.events import EventRecorder
 from surgekit.kube.table import Unreadable
+from surgekit.kube.token_review import Identity
 from surgekit.process import request_server
 from surgekit.process.health_server import health_port
 from surgekit.process.http_port import HEADERS, PEER, REQUESTS, HttpPort

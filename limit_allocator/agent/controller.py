@@ -45,7 +45,9 @@ class Process:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._link = Link(settings.controller, settings.server_name, settings.tls_directory)
+        self._link = Link(
+            settings.controller, settings.server_name, settings.tls_directory, settings.token_file
+        )
         self._agent = NodeAgent(
             settings.node_name,
             Originals(settings.journal, settings.hierarchy),

@@ -24,6 +24,9 @@ class Settings(ProcessSettings):
     )
     server_name: str = setting("", "name in the controller's certificate; empty: the controller's host")
     tls_directory: Path = setting(Path("/run/surgekit/tls"), "holds ca.crt, tls.crt and tls.key")
+    token_file: Path | None = setting(
+        None, "service account token that says which node this is (projected volume); none: send none"
+    )
     journal: Path = setting(
         Path("/run/surgekit/limits"), "directory on tmpfs that outlives the agent; the guard shares it"
     )

@@ -1,7 +1,8 @@
 """The agent's end of the stream: reconnects for ever, and never keeps the agent waiting.
 
-gRPC with mutual TLS. The controller's name may have several addresses, of which only the leader's accepts:
-each is tried in turn. A stream counts as open with the first orders, which every controller sends at once.
+gRPC with mutual TLS, and a token that names the agent's node. The controller's name may have several
+addresses, of which only the leader's accepts: each is tried in turn. A stream counts as open with the first
+orders, which every controller sends at once.
 What arrives is put into a queue, and an eventfd tells the agent. At most one report waits to be sent; a later
 one is merged into it.
 """
@@ -19,6 +20,7 @@ from pathlib import Path
 import grpc
 import structlog
 
+from limit_allocator.wire.bearer import metadata_of
 from limit_allocator.wire.merge import merge
 from limit_allocator.wire.messages import Hello, MessageError, Orders, Report, decode_orders, encode
 from surgekit.process.back_off import back_off_s
@@ -38,10 +40,13 @@ _PING_EVERY_MS, _PONG_WITHIN_MS = 10_000, 5_000
 class Link:
     """Sends an agent's reports and collects its orders. `fileno` is readable when there are some."""
 
-    def __init__(self, address: str, server_name: str, certificates: Path) -> None:
+    def __init__(
+        self, address: str, server_name: str, certificates: Path, token_file: Path | None = None
+    ) -> None:
         host, _, port = address.rpartition(":")
         self._host, self._port = host.strip("[]"), int(port)
         self._server_name, self._certificates = server_name or self._host, certificates
+        self._token_file = token_file
         self.stream = 0  # the number of the open stream; 0: there is none
         self._attempts = self._ended = 0  # numbers of streams
         self._signal = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -99,11 +104,13 @@ class Link:
         """Whether one of the addresses accepted. Returns when that stream has ended."""
         try:
             addresses = self._addresses()
-            credentials = self._credentials()
-        except OSError as error:
+            credentials, token = self._credentials(), self._token()
+        except (OSError, UnicodeDecodeError) as error:
             self._say("no way to the controller", str(error))
             return False
-        return any(self._attach(each, credentials) for each in addresses if not self._stopping.is_set())
+        return any(
+            self._attach(each, credentials, token) for each in addresses if not self._stopping.is_set()
+        )
 
     def _addresses(self) -> list[str]:
         found = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
@@ -117,7 +124,11 @@ class Link:
         )
         return grpc.ssl_channel_credentials(ca, key, certificate)
 
-    def _attach(self, address: str, credentials: grpc.ChannelCredentials) -> bool:
+    def _token(self) -> str:
+        """Read again for every attempt: the kubelet renews it. gRPC takes no line end in a header."""
+        return self._token_file.read_text().strip() if self._token_file else ""
+
+    def _attach(self, address: str, credentials: grpc.ChannelCredentials, token: str) -> bool:
         """One stream, from its beginning to its end. Whether the controller accepted."""
         options = [
             ("grpc.ssl_target_name_override", self._server_name),
@@ -131,7 +142,7 @@ class Link:
         number = self._attempts
         with grpc.secure_channel(address, credentials, options) as channel:
             attach: grpc.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(METHOD)  # raw bytes
-            call = attach(self._requests(number))
+            call = attach(self._requests(number), metadata=metadata_of(token))
             with self._changed:
                 self._call = call
                 if self._stopping.is_set():

@@ -3,7 +3,8 @@
 gRPC runs in an asyncio loop of its own, in one thread. It decodes what agents send and puts it into `inbox`;
 decisions are made elsewhere. Only the leader accepts streams: the others answer UNAVAILABLE, so that an agent
 tries the next replica. Every agent may send anything, as fast as it likes: one that sends nonsense, or more
-than is read, loses its stream and hurts nobody else.
+than is read, loses its stream and hurts nobody else. What it says counts for its own node only, which its
+token names.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import itertools
 import queue
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,10 @@ from typing import Any
 import grpc
 import structlog
 
+from limit_allocator.authentication import NotAnAgent
+from limit_allocator.wire.bearer import token_in
 from limit_allocator.wire.messages import Hello, MessageError, Orders, Report, decode_from_agent, encode
+from surgekit.errors import UserError
 from surgekit.process.bind import check_free
 from surgekit.process.settings import SettingsError
 from surgekit.tls import CertificateError
@@ -35,6 +40,7 @@ _LARGEST = 2 << 20  # bytes of a message; a report of 4,096 containers has 0.6 M
 _UNREAD = 64  # reports of one agent that wait to be read: 6 s of its ticks
 _UNSENT = 64  # orders that one agent has not taken
 _HELLO_S = 30.0
+_REVIEWS_AT_ONCE, _REVIEWS_WAITING = 4, 1000  # of tokens; an agent that is sent away comes again
 _OPTIONS = (
     ("grpc.max_receive_message_length", _LARGEST),
     ("grpc.so_reuseport", 0),
@@ -76,10 +82,16 @@ class AgentServer:
         *,
         accepts: Callable[[], bool],
         on_arrival: Callable[[], None] = lambda: None,
+        node_of: Callable[[str], str] | None = None,
     ) -> None:
-        """Raise SettingsError. `accepts` tells whether this replica leads; `on_arrival` must not block."""
+        """Raise SettingsError. `accepts` tells whether this replica leads; `on_arrival` must not block.
+
+        `node_of` tells which node a token's owner speaks for, or raises; it may block. None: believe agents.
+        """
         check_free("bind", bind)
-        self._bind, self._client_name = bind, client_name
+        self._bind, self._client_name, self._node_of = bind, client_name, node_of
+        self._reviews = ThreadPoolExecutor(_REVIEWS_AT_ONCE, thread_name_prefix="token")
+        self._reviewing = 0
         try:
             self._credentials = reloading_credentials(tls_directory, clients=True) if tls_directory else None
         except CertificateError as error:
@@ -100,12 +112,15 @@ class AgentServer:
         self._open.wait(10.0)
         if self._credentials is None:
             log.warning("agents' streams are plaintext; set tls_directory")
+        if self._node_of is None:
+            log.warning("agents are believed which node they are of; set agent_account")
         return self
 
     def stop(self) -> None:
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join(timeout=5.0)
+        self._reviews.shutdown(wait=False, cancel_futures=True)
 
     @property
     def alive(self) -> bool:
@@ -180,9 +195,10 @@ class AgentServer:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, "not the agents' certificate")
         if not self._accepts():
             await context.abort(grpc.StatusCode.UNAVAILABLE, "not the leader")
+        node = await self._node(context)
         stream = Stream(next(self._numbers))
         self._streams.add(stream)
-        reader = asyncio.create_task(self._read(stream, requests))
+        reader = asyncio.create_task(self._read(stream, requests, node))
         try:
             while content := await stream.orders.get():
                 await context.write(content)
@@ -192,11 +208,32 @@ class AgentServer:
             self._arrived(stream, Closed())
         await context.abort(grpc.StatusCode.ABORTED, stream.why or "the stream ended")
 
-    async def _read(self, stream: Stream, requests: AsyncIterator[bytes]) -> None:
+    async def _node(self, context: grpc.aio.ServicerContext[bytes, bytes]) -> str | None:
+        """The node that the caller may speak for; None: any. Aborts the call of one that is no agent."""
+        if self._node_of is None:
+            return None
+        if self._reviewing >= _REVIEWS_WAITING:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "too many agents come at once")
+        token = token_in(context.invocation_metadata() or ())
+        self._reviewing += 1
+        try:
+            return await self._loop.run_in_executor(self._reviews, self._node_of, token)
+        except NotAnAgent as error:
+            self.refused_total += 1
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
+        except UserError as error:
+            log.warning("token not reviewed", error=str(error))
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "the API server does not review the token")
+        finally:
+            self._reviewing -= 1
+
+    async def _read(self, stream: Stream, requests: AsyncIterator[bytes], node: str | None) -> None:
         try:
             hello = decode_from_agent(await asyncio.wait_for(anext(aiter(requests)), _HELLO_S))
             if not isinstance(hello, Hello):
                 raise MessageError("the first message must be Hello")
+            if node is not None and hello.node != node:
+                raise MessageError(f"the token is of an agent of {node}, not of {hello.node}")
             self._arrived(stream, hello)
             async for content in requests:
                 self.received_bytes += len(content)

@@ -159,6 +159,15 @@ def limit_allocator(settings: SettingsFile = None, kubeconfig: Kubeconfig = None
     run(load(Settings, settings), _has_cluster(kubeconfig))
 
 
+@app.command()
+def pulselet(settings: SettingsFile = None) -> None:
+    """Start emergency instances on a node, beside its kubelet (PulseNet)."""
+    from burst_plane.agent.controller import run
+    from burst_plane.agent.settings import Settings
+
+    run(load(Settings, settings))
+
+
 @app.command("load-balancer")
 def load_balancer(
     settings: SettingsFile = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import grpc
 import pytest
@@ -67,11 +68,11 @@ def api() -> FakeApiServer:
 
 
 @pytest.fixture
-def begin(api: FakeApiServer) -> Iterator[Callable[[], Controller]]:
+def begin(api: FakeApiServer) -> Iterator[Callable[..., Controller]]:
     started: list[Controller] = []
 
-    def start() -> Controller:
-        settings = Settings(bind="127.0.0.1:0", status_every_s=1.0, lease_namespace="surgekit-system")
+    def start(**more: Any) -> Controller:
+        settings = Settings(bind="127.0.0.1:0", status_every_s=1.0, agent_account="", **more)
         started.append(controller := Controller(settings, api))
         controller.start()
         return controller
@@ -180,6 +181,48 @@ def test_a_spec_that_cannot_be_read_is_said_and_the_last_one_holds(
     until(said, "the condition")
     node.tick()
     assert node.agent.pods, "the pod is still looked after"
+    assert "allocated" in status(api), "what is enforced is said in the same patch as what is wrong"
+
+
+def test_a_spec_that_was_never_valid_is_said_in_one_patch(begin: Callable[..., Controller]) -> None:
+    api = FakeApiServer(distributed_container(cpu="much"), kinds=CLUSTER)
+    controller = Controller(Settings(bind="127.0.0.1:0", status_every_s=600.0, agent_account=""), api)
+    controller.start()
+    until(lambda: status(api), "a status")
+    controller.stop()
+    assert {c["reason"] for c in reasons_of(api)} == {"InvalidSpec"}
+    assert len(patches(api)) == 1
+
+
+def reasons_of(api: FakeApiServer, name: str = "web") -> list[dict[str, Any]]:
+    found = api.get(DISTRIBUTED_CONTAINERS.path("shop", name)).get("status") or {}
+    conditions: list[dict[str, Any]] = found.get("conditions") or []
+    return conditions
+
+
+def patches(api: FakeApiServer, name: str = "web") -> list[object]:
+    path = DISTRIBUTED_CONTAINERS.path("shop", name, "status")
+    return [call for call in api.writes if call.path == path]
+
+
+def test_of_a_namespace_only_the_oldest_count_and_each_other_costs_one_patch() -> None:
+    objects = [distributed_container(name, created=day) for day, name in ((1, "web"), (2, "b"), (2, "a"))]
+    api = FakeApiServer(*objects, pod_object(), kinds=CLUSTER)
+    settings = Settings(bind="127.0.0.1:0", status_every_s=1.0, agent_account="", most_per_namespace=2)
+    controller = Controller(settings, api)
+    controller.start()
+    for counts in ("web", "a"):  # of equal age the first by name
+        until(lambda name=counts: len(patches(api, name)) >= 3, "three statuses, one a second")  # type: ignore[misc]
+    assert {c["reason"] for c in reasons_of(api, "b")} == {"TooMany"}
+    assert len(patches(api, "b")) == 1
+    text = pages(controller).test_client().get("/metrics").text
+    assert 'surgekit_limit_allocator_applications{reason="TooMany"} 1.0' in text
+    api.delete(OBJECT)
+    until(
+        lambda: {c["reason"] for c in reasons_of(api, "b")} & {"Exclusive", "AllItsOwn", "PodsOfAnother"},
+        "it counts",
+    )
+    controller.stop()
 
 
 def test_a_new_leader_has_a_later_term_and_the_agent_greets_it(

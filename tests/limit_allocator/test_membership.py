@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limit_allocator.membership import effective_mode, members
+from limit_allocator.membership import effective_mode, members, oldest
 from limit_allocator.pod import LeaveAlone
 from surgekit.process.modes import Mode
-from tests.limit_allocator.objects import application, container, pod
+from tests.limit_allocator.objects import application, container, distributed_container, pod
 
 MODES = st.sampled_from(["off", "shadow", "enforce"])
 
@@ -63,6 +65,29 @@ def test_the_controllers_mode_is_the_most() -> None:
     for asked in order:
         for most in order:
             assert order.index(effective_mode(asked, most)) == min(order.index(asked), order.index(most))
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(1, 3)), max_size=12),
+    st.integers(1, 5),
+    st.randoms(),
+)
+def test_the_oldest_of_each_namespace_count_whatever_order_they_come_in(
+    made: list[tuple[str, int]], most: int, shuffle: Random
+) -> None:
+    objects = [distributed_container(f"d{i}", namespace, day) for i, (namespace, day) in enumerate(made)]
+    before = oldest(objects, most)
+    shuffle.shuffle(objects)
+    assert oldest(objects, most) == before
+    counting, others = before
+    for namespace in ("a", "b"):
+        age = [
+            [(o["metadata"]["creationTimestamp"], o["metadata"]["name"]) for o in of
+             if o["metadata"]["namespace"] == namespace]
+            for of in (counting, others)
+        ]  # fmt: skip
+        assert len(age[0]) == min(most, len(age[0]) + len(age[1]))
+        assert not age[1] or max(age[0]) < min(age[1])
 
 
 @given(

@@ -13,17 +13,17 @@ from hypothesis import given
 from limit_allocator import status
 from limit_allocator.allowance import Allowance
 from limit_allocator.conditions import REASONS
-from limit_allocator.membership import Application
+from limit_allocator.membership import Selection
 from limit_allocator.pod import LeaveAlone
 from limit_allocator.view import ContainerView, View
 from surgekit.process.modes import Mode
-from tests.limit_allocator.objects import application, pod
+from tests.limit_allocator.objects import application, container, pod
 from tests.paths import MANIFESTS
 from tests.readers.hostile_objects import JUNK
 
 NOW = 1_800_000_000.0
 ALLOWED = Allowance(400_000, 1 << 30, ceiling_cpu="4", ceiling_memory=str(1 << 30))
-APPLICATION = Application(application(), Mode.ENFORCE, (pod("p"),))
+APPLICATION = Selection(application(), Mode.ENFORCE, (pod("p"),))
 ONE = ContainerView(
     "p", "c", "n1", 50_000, 20_000, 0.25, 128 << 20, 100 << 20, NOW - 3, "throttled in 3 of 10"
 )
@@ -32,7 +32,7 @@ Json = dict[str, Any]
 
 
 def said(
-    app: Application = APPLICATION,
+    app: Selection = APPLICATION,
     allowance: Allowance = ALLOWED,
     view: View = VIEW,
     before: Json | None = None,
@@ -75,8 +75,43 @@ def test_amounts_and_containers() -> None:
         (APPLICATION, replace(VIEW, waiting=2, silent_nodes=frozenset({"n2"})), ("False", "AgentsSilent")),
     ],
 )
-def test_enforced(app: Application, view: View, expected: tuple[str, str]) -> None:
+def test_enforced(app: Selection, view: View, expected: tuple[str, str]) -> None:
     assert condition(said(app, view=view), "Enforced") == expected
+
+
+@pytest.mark.parametrize(
+    ("allowance", "why"),
+    [
+        (
+            replace(ALLOWED, cpu_us=9_000),
+            "the floors of 2 containers add up to 0.1 cores, more than the limit of 0.09",
+        ),
+        (replace(ALLOWED, memory_bytes=31 << 20), "add up to 32 MiB, more than the limit of 31 MiB"),
+    ],
+)
+def test_floors_that_exceed_the_limit_are_said_where_a_container_waits_for_it(
+    allowance: Allowance, why: str
+) -> None:
+    app = replace(APPLICATION, pods=(pod("p"), pod("q")))
+    waiting = replace(VIEW, waiting=1)
+    content = said(app, allowance, waiting)
+    assert condition(content, "Enforced") == ("False", "FloorsExceedLimit")
+    (message,) = [c["message"] for c in content["conditions"] if c["type"] == "Enforced"]
+    assert why in message
+    assert "1 containers run at their ceilings" in message
+    assert condition(said(app, view=waiting), "Enforced")[1] == "Waiting", "with room, they are on their way"
+    # A ceiling under the floor is all that its container can want.
+    small = replace(app, pods=(pod("p", container(limits={"cpu": "1m", "memory": "1Mi"})),))
+    assert condition(said(small, allowance, waiting), "Enforced")[1] == "Waiting"
+
+
+def test_one_too_many_has_no_ceilings_and_says_why() -> None:
+    content = status.too_many_status(said(), 3, 20, NOW)
+    assert {condition(content, type_)[1] for type_ in REASONS} == {"TooMany"}
+    assert (content["mode"], content["ceilings"]) == ("off", {"cpu": None, "memory": None})
+    assert status.says_too_many(content, 3)
+    assert not status.says_too_many(content, 4)
+    assert not status.says_too_many(said(), 3)
 
 
 def test_what_the_namespace_does_not_allow_is_said() -> None:

@@ -13,13 +13,13 @@ from hpa_replacement.adapter.authentication import (
     CONFIG_MAP,
     FrontProxy,
     FrontProxyError,
-    Identity,
     TokenReviews,
     forwarded,
     read_rules,
 )
 from hpa_replacement.adapter.refusal import Refusal
 from surgekit.kube.client import Kube
+from surgekit.kube.token_review import Identity
 from tests.events_at_once import unreadable
 from tests.hpa_replacement.adapter.builders import (
     GOOD_TOKEN,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpa_replacement.adapter.authentication import Identity
 from hpa_replacement.adapter.authorisation import AccessRequest, Authoriser, review
 from hpa_replacement.adapter.expiring import Expiring
 from hpa_replacement.adapter.refusal import Refusal
+from surgekit.kube.token_review import Identity
 from tests.hpa_replacement.adapter.builders import FakeKube, not_allowed_to_ask, unreachable
 
 HPA, ANN = Identity("hpa", "7", ("a", "b"), (("k", ("v", "w")),)), Identity("ann")

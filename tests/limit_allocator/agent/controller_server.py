@@ -13,6 +13,7 @@ from pathlib import Path
 
 import grpc
 
+from limit_allocator.wire.bearer import token_in
 from limit_allocator.wire.link import METHOD
 from limit_allocator.wire.messages import Hello, Orders, Report, decode_from_agent, encode
 from surgekit.tls import ensure
@@ -41,6 +42,7 @@ class ControllerServer:
         self.hellos: queue.SimpleQueue[Hello] = queue.SimpleQueue()
         self.reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self.refused = 0
+        self.tokens: list[str] = []
         self._stopping = False
         self._streams = 0
         self._server = grpc.server(ThreadPoolExecutor(8), options=[("grpc.so_reuseport", 0)])
@@ -62,6 +64,7 @@ class ControllerServer:
         return self.reports.get(timeout=20)
 
     def _attach(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        self.tokens.append(token_in(context.invocation_metadata()))
         if not self.leads:
             self.refused += 1
             context.abort(grpc.StatusCode.UNAVAILABLE, "not the leader")

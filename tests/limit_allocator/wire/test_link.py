@@ -89,6 +89,23 @@ def test_a_report_for_an_earlier_stream_is_dropped(
     assert server.next_report().number == 2
 
 
+def test_each_stream_begins_with_the_token_as_the_kubelet_has_renewed_it(
+    server: ControllerServer, tls: tuple[Path, Path], links: list[Link], tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    link = Link(f"localhost:{server.port}", NAME, tls[1], token)
+    links.append(link)
+    link.start(lambda: HELLO)
+    assert not select.select([link], [], [], 0.5)[0], "no stream without the file"
+    assert server.tokens == []
+    for content in ("first", "second\n"):
+        token.write_text(content)
+        server.orders.put(ORDERS)
+        taken(link)
+        server.orders.put(None)
+    assert [*dict.fromkeys(server.tokens)][:2] == ["first", "second"]
+
+
 def test_only_the_leader_accepts(
     tls: tuple[Path, Path], links: list[Link], monkeypatch: pytest.MonkeyPatch
 ) -> None:

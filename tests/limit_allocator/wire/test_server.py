@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,8 +11,11 @@ from pathlib import Path
 import grpc
 import pytest
 
+from limit_allocator.authentication import NotAnAgent
+from limit_allocator.wire.bearer import metadata_of
 from limit_allocator.wire.messages import Hello, Orders, Report, decode_orders, encode
 from limit_allocator.wire.server import METHOD, SERVICE, AgentServer, Closed, Stream
+from surgekit.kube.client import KubeUnreachable
 from surgekit.process.settings import SettingsError
 from surgekit.tls.files import ensure
 
@@ -27,7 +31,7 @@ def report(number: int) -> Report:
 class Agent:
     """A client that sends what it is told to, in raw bytes."""
 
-    def __init__(self, port: int, tls: Path | None = None, client: str = AGENT) -> None:
+    def __init__(self, port: int, tls: Path | None = None, client: str = AGENT, shows: str = "") -> None:
         target = f"localhost:{port}"
         if tls is None:
             self._channel = grpc.insecure_channel(target)
@@ -39,7 +43,7 @@ class Agent:
         self._sent: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         attach: grpc.StreamStreamMultiCallable[bytes, bytes]
         attach = self._channel.stream_stream(f"/{SERVICE}/{METHOD}")
-        self.call = attach(iter(self._sent.get, None), timeout=WAIT_S)
+        self.call = attach(iter(self._sent.get, None), timeout=WAIT_S, metadata=metadata_of(shows))
 
     def send(self, *messages: Hello | Report | bytes) -> None:
         for message in messages:
@@ -67,8 +71,12 @@ Connect = Callable[..., tuple[AgentServer, Callable[..., Agent]]]
 def connect(tmp_path: Path) -> Iterator[Connect]:
     started: list[AgentServer | Agent] = []
 
-    def start(tls: Path | None = None, leads: Callable[[], bool] = lambda: True) -> object:
-        server = AgentServer("127.0.0.1:0", tls, AGENT, accepts=leads).start()
+    def start(
+        tls: Path | None = None,
+        leads: Callable[[], bool] = lambda: True,
+        node_of: Callable[[str], str] | None = None,
+    ) -> object:
+        server = AgentServer("127.0.0.1:0", tls, AGENT, accepts=leads, node_of=node_of).start()
         started.append(server)
 
         def agent(**given: object) -> Agent:
@@ -193,6 +201,69 @@ def test_a_client_of_another_ca_is_refused(connect: Connect, tls: Path, tmp_path
     (tmp_path / "ca.crt").write_bytes((tls / "ca.crt").read_bytes())  # it trusts our server
     assert agent(tls=tmp_path).error()[0] is grpc.StatusCode.UNAVAILABLE
     assert server.streams == 0
+
+
+def node_of(shown: str) -> str:
+    if shown == "unreviewed":
+        raise KubeUnreachable("no answer")
+    if not shown.startswith("of "):
+        raise NotAnAgent("the agent's token is not valid")
+    return shown.removeprefix("of ")
+
+
+def test_an_agent_speaks_for_the_node_of_its_token_alone(connect: Connect) -> None:
+    server, agent = connect(node_of=node_of)
+    one, other = agent(shows="of node-1"), agent(shows="of node-2")
+    one.send(HELLO, report(1))
+    assert [next_of(server)[1] for _ in range(2)] == [HELLO, report(1)]
+    other.send(HELLO)
+    assert other.error() == (grpc.StatusCode.ABORTED, "the token is of an agent of node-2, not of node-1")
+    assert isinstance(next_of(server)[1], Closed), "and nothing that it said arrives"
+    assert server.refused_total == 1
+    one.send(report(2))
+    assert next_of(server)[1] == report(2)
+
+
+@pytest.mark.parametrize(
+    ("shown", "code"),
+    [
+        ("", grpc.StatusCode.UNAUTHENTICATED),
+        ("junk", grpc.StatusCode.UNAUTHENTICATED),
+        ("unreviewed", grpc.StatusCode.UNAVAILABLE),  # the agent tries again
+    ],
+)
+def test_without_a_token_that_is_vouched_for_nothing_is_read(
+    connect: Connect, shown: str, code: grpc.StatusCode
+) -> None:
+    server, agent = connect(node_of=node_of)
+    one = agent(shows=shown)
+    one.send(HELLO)
+    assert one.error()[0] is code
+    assert (server.inbox.qsize(), server.streams) == (0, 0)
+
+
+def test_a_slow_review_holds_up_nobody_who_has_a_stream(connect: Connect) -> None:
+    asked, answer = threading.Event(), threading.Event()
+
+    def slow(shown: str) -> str:
+        if shown == "of slow":
+            asked.set()
+            answer.wait(WAIT_S)
+        return node_of(shown)
+
+    server, agent = connect(node_of=slow)
+    one = agent(shows="of node-1")
+    one.send(HELLO)
+    next_of(server)
+    late = agent(shows="of slow")
+    late.send(Hello(node="slow", boot_id="b", start=1, term=0))
+    assert asked.wait(WAIT_S)
+    one.send(report(1))
+    assert next_of(server)[1] == report(1)
+    answer.set()
+    hello = next_of(server)[1]
+    assert isinstance(hello, Hello)
+    assert hello.node == "slow"
 
 
 def test_a_port_in_use_is_one_line_that_names_the_setting(connect: Connect) -> None:

@@ -1,0 +1,164 @@
+"""Calls of Linux that Python 3.11 lacks: mounts, namespaces, processes that the loop waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import errno
+import fcntl
+import os
+import signal
+import socket
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+__all__ = [
+    "MS_BIND", "MS_NODEV", "MS_NOEXEC", "MS_NOSUID", "MS_RDONLY", "MS_REMOUNT", "SEARCH_PATH", "Child",
+    "become_subreaper", "bring_up", "inside", "make_network_namespace", "mount", "run", "unmount",
+]  # fmt: skip
+
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND = 1, 2, 4, 8, 32, 4096  # <sys/mount.h>
+_MNT_DETACH = 2
+_CLONE_NEWNET = 0x40000000
+_PR_SET_CHILD_SUBREAPER = 36
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
+_OUTPUT_BYTES = 1 << 20  # of a command
+_OURS = (signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores them, and what it starts would, too
+
+# Debian installs some of what we run in a directory of root's PATH.
+SEARCH_PATH = os.pathsep.join((os.environ.get("PATH", "/usr/bin:/bin"), "/usr/sbin", "/sbin"))
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def mount(source: str, target: str | Path, kind: str, flags: int = 0, data: str = "") -> None:
+    arguments = (source.encode(), os.fsencode(target), kind.encode(), ctypes.c_ulong(flags), data.encode())
+    _check(_libc.mount(*arguments), f"mount {kind} at {target}")
+
+
+def unmount(target: str | Path) -> None:
+    """At once, even if it is in use. Nothing to do if nothing is mounted there."""
+    if _libc.umount2(os.fsencode(target), _MNT_DETACH) != 0:
+        number = ctypes.get_errno()
+        if number not in (errno.EINVAL, errno.ENOENT):
+            raise OSError(number, f"unmount {target}: {os.strerror(number)}")
+
+
+def become_subreaper() -> None:
+    """Containers' processes whose parent ended become ours, so that we see them end."""
+    _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
+
+
+@contextmanager
+def inside(network: str | Path) -> Iterator[None]:
+    """Run this thread in another network namespace."""
+    with open("/proc/thread-self/ns/net", "rb") as own, open(network, "rb") as other:
+        _check(_libc.setns(other.fileno(), _CLONE_NEWNET), f"setns {network}")
+        try:
+            yield
+        finally:
+            _check(_libc.setns(own.fileno(), _CLONE_NEWNET), "setns back")
+
+
+def make_network_namespace(path: Path, prepare: Callable[[], None]) -> None:
+    """Make a namespace that lives as long as `path` is mounted; run `prepare` in it."""
+    path.touch()
+    with open("/proc/thread-self/ns/net", "rb") as own:
+        _check(_libc.unshare(_CLONE_NEWNET), "unshare")
+        try:
+            mount("/proc/thread-self/ns/net", path, "none", MS_BIND)
+            prepare()
+        finally:
+            _check(_libc.setns(own.fileno(), _CLONE_NEWNET), "setns back")
+
+
+def bring_up(link: str) -> None:
+    """In this thread's network namespace."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        request = struct.pack("16sH22x", link.encode(), 0)
+        (flags,) = struct.unpack_from("16xH", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, request))
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sH22x", link.encode(), flags | _IFF_UP))
+
+
+class Child:
+    """A process whose end the loop notices. Also one that a command left to us, the subreaper."""
+
+    def __init__(self, pid: int, on_end: Callable[[], None] = lambda: None) -> None:
+        """Raise ProcessLookupError."""
+        self.pid, self._on_end = pid, on_end
+        self._loop = asyncio.get_running_loop()
+        self._pidfd = os.pidfd_open(pid)
+        self.ended: asyncio.Future[int] = self._loop.create_future()  # exit code, or -signal
+        self._loop.add_reader(self._pidfd, self._reap)
+
+    @classmethod
+    def start(
+        cls,
+        argv: Sequence[str],
+        stdio: tuple[int, int, int],
+        environment: Mapping[str, str],
+        niceness: int = 0,
+    ) -> Child:
+        """Raise OSError. `stdio` are descriptors for the child's 0, 1 and 2; it gets no others."""
+        actions = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate(stdio)]
+        pid = os.posix_spawnp(
+            argv[0], list(argv), dict(environment), file_actions=actions, setsid=True, setsigdef=_OURS
+        )
+        if niceness:
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, pid, niceness)
+        return cls(pid)
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            if not self.ended.done():
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+
+    def _reap(self) -> None:
+        code = 0
+        with suppress(ChildProcessError):  # not ours: only its end is known
+            status = os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOHANG)
+            if status is None:
+                return
+            code = status.si_status if status.si_code == os.CLD_EXITED else -status.si_status
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        if not self.ended.done():
+            self.ended.set_result(code)
+        self._on_end()
+
+
+async def run(
+    argv: Sequence[str], *, stdin: bytes = b"", environment: Mapping[str, str] | None = None,
+    timeout_s: float = 60.0, niceness: int = 0,
+) -> tuple[int, bytes, bytes]:  # fmt: skip
+    """Run a command to its end: exit code, and the first MiB of standard output and of standard error."""
+    given, out, err = _file(stdin), _file(), _file()
+    try:
+        child = Child.start(argv, (given, out, err), environment or {"PATH": SEARCH_PATH}, niceness)
+        try:
+            code = await asyncio.wait_for(asyncio.shield(child.ended), timeout_s)
+        except TimeoutError:
+            child.kill()
+            await child.ended
+            return -signal.SIGKILL, b"", f"took longer than {timeout_s:g} s".encode()
+        return code, os.pread(out, _OUTPUT_BYTES, 0), os.pread(err, _OUTPUT_BYTES, 0)
+    finally:
+        for descriptor in (given, out, err):
+            os.close(descriptor)
+
+
+def _file(content: bytes = b"") -> int:
+    """A file in memory: a command can neither block on it nor need a thread of ours."""
+    descriptor = os.memfd_create("surgekit")
+    if content:
+        os.pwrite(descriptor, content, 0)
+    return descriptor

@@ -1,0 +1,319 @@
+"""Containers that are ready for a start, and the work that keeps them ready.
+
+One function after the other is filled up in the background, at a lower priority, and not while a start is
+going on. A function whose containers cannot be made is tried again after a time that grows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import structlog
+
+from burst_plane.agent.container import Container, ContainerFault, Workshop
+from burst_plane.agent.images import Image, ImageFault, Images
+from burst_plane.agent.networks import Network, NetworkFault, Networks
+from burst_plane.instance.readiness import Held, Kind, Make, next_to_make, surplus
+from burst_plane.instance.share import Amount, Share
+from burst_plane.model import Function, Preparation, Prepared
+from surgekit.process.back_off import back_off_s
+
+__all__ = ["Stock"]
+
+log = structlog.get_logger(__name__)
+
+_FIRST_S, _LONGEST_S = 2.0, 120.0  # of the back-off
+_INITIALISED_S = 30.0  # within which a process must open its port, to be frozen
+_BUSY_S = 0.02
+_IDLE_S = 1.0
+_AT_ONCE = 2  # containers being made
+_LONGEST_ERROR = 300
+
+
+@dataclass(eq=False)
+class _Shelf:
+    """What is ready for one function."""
+
+    preparation: Preparation
+    image: Image | None = None
+    created: list[Container] = field(default_factory=list)
+    frozen: list[Container] = field(default_factory=list)
+    making: dict[Kind, int] = field(default_factory=lambda: {Kind.CREATED: 0, Kind.FROZEN: 0})
+    error: str = ""
+    failures: int = 0
+    not_before_s: float = 0.0
+
+    def held(self, now_s: float) -> Held:
+        return Held(
+            len(self.created) + self.making[Kind.CREATED],
+            len(self.frozen) + self.making[Kind.FROZEN],
+            blocked=self.image is None or now_s < self.not_before_s,
+        )
+
+
+class Stock:
+    """All of it belongs to the loop's thread."""
+
+    def __init__(
+        self, workshop: Workshop, images: Images, networks: Networks, share: Share, ready_bytes: int,
+        created_bytes: int, spare_networks: int, changed: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self._workshop, self._images, self._networks, self._share = workshop, images, networks, share
+        self._ready_bytes, self._created_bytes = ready_bytes, created_bytes
+        self._spare_networks, self._changed = spare_networks, changed
+        self._shelves: dict[Function, _Shelf] = {}
+        self._by_name: dict[str, tuple[_Shelf, Container]] = {}
+        self._wake = asyncio.Event()
+        self._network_fault, self._network_not_before_s, self._network_failures = "", 0.0, 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.ended: Callable[[str], None] = self.on_end  # told the name of a container whose process ended
+        self.starting = 0  # starts going on: the background waits
+        self.stopped = False
+        self.made: dict[Kind, int] = dict.fromkeys(Kind, 0)
+        self.lost_total = 0  # ready containers that ended by themselves
+
+    # --- for starts ---
+
+    def find(self, function: Function) -> Preparation | None:
+        shelf = self._shelves.get(function)
+        return shelf.preparation if shelf else None
+
+    def is_ready(self, function: Function) -> bool:
+        """Whether its image is here."""
+        shelf = self._shelves.get(function)
+        return shelf is not None and shelf.image is not None
+
+    def take(self, function: Function) -> Container | None:
+        """The readiest container: frozen before created. It is the caller's now."""
+        shelf = self._shelves[function]
+        pile = shelf.frozen or shelf.created
+        if not pile:
+            return None
+        container = pile.pop(0)
+        self._by_name.pop(container.name, None)
+        self.wake()
+        return container
+
+    async def make_now(self, function: Function) -> Container:
+        """A created container that nobody had made ahead. Raise ContainerFault."""
+        shelf = self._shelves[function]
+        assert shelf.image is not None  # noqa: S101  (is_ready was asked)
+        return await self._make(shelf.preparation, shelf.image)
+
+    async def discard(self, container: Container) -> None:
+        """Remove a container of any state, and its network."""
+        await self._workshop.remove(container)
+        self._share.give_back(container.name)
+        self._changed()
+        self.wake()
+        await self._networks.remove(container.network)
+
+    def make_room(self, memory_bytes: int) -> None:
+        """Give up frozen containers, which only wait, for a request that waits. Their memory is free soon."""
+        freed = 0
+        for shelf in self._shelves.values():
+            while shelf.frozen and freed < memory_bytes:
+                container = shelf.frozen.pop()
+                freed += container.spec.memory_bytes
+                self._give_up(container)
+        self._changed()
+
+    def on_end(self, name: str) -> None:
+        """A process ended. Its container was ready: it is no more."""
+        shelf, container = self._by_name.pop(name, (None, None))
+        if shelf is None or container is None:
+            return
+        for pile in (shelf.created, shelf.frozen):
+            if container in pile:
+                pile.remove(container)
+        self.lost_total += 1
+        self._run(self.discard(container))
+
+    # --- for the controller's orders ---
+
+    def order(self, preparations: tuple[Preparation, ...]) -> None:
+        """What to be ready for from now on."""
+        wanted = {each.function: each for each in preparations}
+        for function, shelf in list(self._shelves.items()):
+            new = wanted.get(function)
+            if new is None or new.spec != shelf.preparation.spec:
+                self._clear(self._shelves.pop(function))
+        for function, preparation in wanted.items():
+            self._shelves.setdefault(function, _Shelf(preparation)).preparation = preparation
+        self.wake()
+
+    def prepared(self) -> tuple[Prepared, ...]:
+        return tuple(
+            Prepared(
+                function=function,
+                template=shelf.preparation.spec.template,
+                image_present=shelf.image is not None,
+                created=len(shelf.created),
+                frozen=len(shelf.frozen),
+                error=shelf.error or self._network_fault,
+            )
+            for function, shelf in self._shelves.items()
+        )
+
+    # --- the background ---
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    async def keep(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            self._wake.clear()
+            did = False
+            try:
+                did = self.stopped is False and await self._step(time.monotonic())
+            except Exception:  # a fault of ours must not be the end of it
+                log.exception("stock not kept")
+            if not did:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), _IDLE_S)
+
+    async def stop(self) -> None:
+        """Give up all that is ready."""
+        self.stopped = True
+        for shelf in self._shelves.values():
+            self._clear(shelf)
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _step(self, now_s: float) -> bool:
+        """One thing. Whether there was one to do."""
+        if self.starting:
+            await asyncio.sleep(_BUSY_S)
+            return True
+        for shelf in self._shelves.values():
+            if shelf.image is None and now_s >= shelf.not_before_s:
+                await self._get_image(shelf)
+                return True
+        for shelf in self._shelves.values():
+            for _ in range(surplus(shelf.preparation.created, len(shelf.created))):
+                self._give_up(shelf.created.pop())
+            for _ in range(surplus(shelf.preparation.frozen, len(shelf.frozen))):
+                self._give_up(shelf.frozen.pop())
+        if now_s < self._network_not_before_s:
+            return False
+        making = sum(sum(shelf.making.values()) for shelf in self._shelves.values())
+        if making < _AT_ONCE and (what := self._next(now_s)):
+            await self._begin(what)
+            return True
+        if self._shelves and self._networks.ready < self._spare_networks:
+            await self._fill_networks()
+            return True
+        return False
+
+    def _next(self, now_s: float) -> Make | None:
+        held = {function: shelf.held(now_s) for function, shelf in self._shelves.items()}
+        frozen_bytes = sum(
+            (len(shelf.frozen) + shelf.making[Kind.FROZEN]) * shelf.preparation.spec.memory_bytes
+            for shelf in self._shelves.values()
+        )
+        preparations = (shelf.preparation for shelf in self._shelves.values())
+        free = self._share.free.memory_bytes
+        return next_to_make(preparations, held, self._ready_bytes - frozen_bytes, free, self._created_bytes)
+
+    async def _begin(self, what: Make) -> None:
+        shelf = self._shelves[what.function]
+        shelf.making[what.kind] += 1
+        self._run(self._stock_up(shelf, what.kind))
+
+    async def _stock_up(self, shelf: _Shelf, kind: Kind) -> None:
+        """Make one container and put it on the shelf."""
+        container: Container | None = None
+        try:
+            assert shelf.image is not None  # noqa: S101  (a shelf without one is blocked)
+            container = await self._make(shelf.preparation, shelf.image, kind)
+            if kind is Kind.FROZEN:
+                await self._workshop.start(container, time.monotonic() + _INITIALISED_S)
+                await self._workshop.freeze(container)
+        except (ContainerFault, TimeoutError) as error:
+            said = str(error) or f"its port was not open after {_INITIALISED_S:g} s"
+            self._failed(shelf, said)
+            if container is not None:
+                await self.discard(container)
+        else:
+            shelf.failures, shelf.error = 0, ""
+            if self._shelves.get(shelf.preparation.function) is not shelf or self.stopped:
+                await self.discard(container)
+            elif container.process.ended.done():
+                self._failed(shelf, "its process ended at once")
+                await self.discard(container)
+            else:
+                (shelf.frozen if kind is Kind.FROZEN else shelf.created).append(container)
+                self._by_name[container.name] = (shelf, container)
+                self.made[kind] += 1
+        finally:
+            shelf.making[kind] -= 1
+            self._changed()
+            self.wake()
+
+    async def _make(self, preparation: Preparation, image: Image, kind: Kind = Kind.CREATED) -> Container:
+        """Raise ContainerFault."""
+        name, spec = f"b{secrets.token_hex(8)}", preparation.spec
+        memory = spec.memory_bytes if kind is Kind.FROZEN else self._created_bytes
+        if not self._share.set(name, Amount(memory_bytes=memory)):
+            raise ContainerFault("no memory is left of the share")
+        network: Network | None = None
+        try:
+            network = self._networks.take() or await self._networks.make()
+            return await self._workshop.make(name, preparation.function, spec, image, network, self.ended)
+        except (ContainerFault, NetworkFault) as error:
+            self._share.give_back(name)
+            if network is not None:
+                await self._networks.remove(network)
+            raise ContainerFault(str(error)) from error
+
+    async def _get_image(self, shelf: _Shelf) -> None:
+        spec = shelf.preparation.spec
+        try:
+            shelf.image = await self._images.get(spec.image, spec.pull_auth)
+        except ImageFault as error:
+            self._failed(shelf, str(error))
+        else:
+            shelf.failures, shelf.error = 0, ""
+        self._changed()
+
+    async def _fill_networks(self) -> None:
+        try:
+            await self._networks.fill()
+        except NetworkFault as error:
+            if str(error) != self._network_fault:
+                log.error("no network for instances", error=str(error))
+            self._network_failures += 1
+            self._network_fault = str(error)[:_LONGEST_ERROR]
+            wait_s = back_off_s(self._network_failures, _FIRST_S, _LONGEST_S)
+            self._network_not_before_s = time.monotonic() + wait_s
+        else:
+            self._network_fault, self._network_failures = "", 0
+
+    def _failed(self, shelf: _Shelf, error: str) -> None:
+        if error != shelf.error:
+            function = shelf.preparation.function
+            log.warning("not prepared", namespace=function.namespace, function=function.name, error=error)
+        shelf.failures += 1
+        shelf.error = error[:_LONGEST_ERROR]
+        shelf.not_before_s = time.monotonic() + back_off_s(shelf.failures, _FIRST_S, _LONGEST_S)
+
+    def _clear(self, shelf: _Shelf) -> None:
+        for container in (*shelf.created, *shelf.frozen):
+            self._give_up(container)
+        shelf.created.clear()
+        shelf.frozen.clear()
+
+    def _give_up(self, container: Container) -> None:
+        self._by_name.pop(container.name, None)
+        self._run(self.discard(container))
+
+    def _run(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
