@@ -117,6 +117,7 @@ class Placement:
         self._metrics.starts.labels(started.origin if prepared else "cold").inc()
         self._metrics.place_seconds.observe(time.monotonic() - began_s)
         self._meter.started[asked.host] += 1
+        self._meter.hits[asked.host] += prepared
         answer = {"address": started.address, "port": started.port, "instance": started.instance}
         return 200, msgspec.json.encode(answer)
 

@@ -57,9 +57,11 @@ class Desk:
 
     # What is known
 
-    def take(self, directory: Directory) -> bool:
-        """Whether it replaces the one before; an older leader's does not."""
-        if (directory.term, directory.sequence) <= (self.directory.term, self.directory.sequence):
+    def take(self, directory: Directory, *, first: bool = False) -> bool:
+        """Whether it replaces the one before; an older one does not. The first of a stream does: whoever
+        accepted the stream leads, even if its Lease was made anew and its terms begin at 0."""
+        before = self.directory
+        if not first and (directory.term, directory.sequence) <= (before.term, before.sequence):
             return False
         self.directory = directory
         self._listed = {listed.function.host: listed for listed in directory.functions}

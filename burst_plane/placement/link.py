@@ -115,10 +115,11 @@ class Link:
         accepted = False
         try:
             async for directory in client.converse("Attach", self._reports(), Directory):
-                if not accepted:
-                    accepted, self.controller = True, address
+                first, accepted = not accepted, True
+                if first:
+                    self.controller = address
                     log.info("attached", controller=address)
-                if self._desk.take(directory):
+                if self._desk.take(directory, first=first):
                     self._follow_agents(directory.agents)
         except _ENDED as error:
             if accepted:

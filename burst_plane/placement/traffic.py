@@ -26,6 +26,7 @@ class TrafficMeter:
         self._sums: dict[str, tuple[float, float, float]] = {}  # in pods, waiting, in emergency
         self._looks = 0
         self.started: Counter[str] = Counter()
+        self.hits: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
 
@@ -59,11 +60,12 @@ class TrafficMeter:
                     queued=waiting / looks,
                     in_emergency=emergency / looks,
                     started=self.started[host],
+                    hits=self.hits[host],
                     refused=self.refused[host],
                     failed=self.failed[host],
                 )
             )
         self._sums, self._looks = {}, 0
-        for counter in (self._arrivals, self.started, self.refused, self.failed):
+        for counter in (self._arrivals, self.started, self.hits, self.refused, self.failed):
             counter.clear()
         return tuple(functions)

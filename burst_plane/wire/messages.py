@@ -107,6 +107,7 @@ class FunctionTraffic(_Message, frozen=True):
     queued: float  # mean number waiting for a regular pod; counts unfiltered
     in_emergency: float  # mean number in emergency instances; the controller's filter says what counts
     started: int = 0  # emergency instances
+    hits: int = 0  # of these, from a prepared instance
     refused: int = 0  # requests that waited in the regular queue because no instance could be had
     failed: int = 0
 

@@ -115,6 +115,15 @@ def adapter(
 
 
 @app.command()
+def burst_controller(settings: SettingsFile = None, kubeconfig: Kubeconfig = None) -> None:
+    """Direct emergency instances and scale regular ones for BurstFunctions (PulseNet)."""
+    from burst_plane.controller import run
+    from burst_plane.settings import Settings
+
+    run(load(Settings, settings), _has_cluster(kubeconfig))
+
+
+@app.command()
 def burst_placement(settings: SettingsFile = None) -> None:
     """Choose nodes for emergency instances, beside HAProxy (PulseNet)."""
     from burst_plane.placement.controller import run

@@ -1,0 +1,150 @@
+"""Asks the API server what a function's pods would be, and what their environment and image need.
+
+The pod comes from a dry-run create, so admission has had its say: pod security, ValidatingAdmissionPolicies,
+ResourceQuota, mutation. What would refuse a regular pod refuses the emergency instances, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from burst_plane.burst_function import BurstFunction
+from burst_plane.egress import EgressPolicy, forbidding
+from burst_plane.model import InstanceSpec
+from burst_plane.pod import Missing, Reference, decoded, read_instance, references
+from surgekit.kube.api_path import InvalidPath, Resource
+from surgekit.kube.client import ApiError, Kube
+
+__all__ = ["ROLE", "Resolution", "Resolver"]
+
+log = structlog.get_logger(__name__)
+Json = dict[str, Any]
+
+ROLE = "surgekit-burst-templates"  # the ClusterRole that a namespace's admin binds to let us in
+_PODS = Resource("v1", "pods")
+_REFERENCES = {"ConfigMap": Resource("v1", "configmaps"), "Secret": Resource("v1", "secrets")}
+_TARGETS = {
+    ("apps/v1", "Deployment"): Resource("apps/v1", "deployments"),
+    ("surgekit.dev/v1alpha1", "ComboFunc"): Resource("surgekit.dev/v1alpha1", "combofuncs"),
+}
+_LONGEST_MESSAGE = 500
+_SPEEDS = Resource("surgekit.dev/v1alpha1", "nodespeeds").path()
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """A function's instance, or why it has none: `reason` is the condition Eligible's."""
+
+    spec: InstanceSpec | None
+    reason: str
+    message: str
+
+
+class Resolver:
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+
+    def resolve(
+        self, function: BurstFunction, port: int | str | None, policies: list[EgressPolicy]
+    ) -> Resolution:
+        """Raise KubeUnreachable, or ApiError if the API server is at fault."""
+        try:
+            return self._resolve(function, port, policies)
+        except _Refused as refused:
+            return Resolution(None, refused.reason, str(refused)[:_LONGEST_MESSAGE])
+        except Missing as missing:
+            return Resolution(None, "CannotBeHonoured", str(missing)[:_LONGEST_MESSAGE])
+        except InvalidPath as error:
+            return Resolution(None, "CannotBeHonoured", str(error)[:_LONGEST_MESSAGE])
+
+    def speeds(self) -> dict[str, float]:
+        """Creations a second of each node, relative to the mean; empty where no probe measures."""
+        try:
+            objects, _ = self._kube.list_all(_SPEEDS)
+        except ApiError as error:
+            if error.code in (403, 404):
+                return {}
+            raise
+        taus = {}
+        for obj in objects:
+            tau = (obj.get("status") or {}).get("tauCreateSeconds")
+            if isinstance(tau, int | float) and 0 < tau < 1e5:
+                taus[str(obj["metadata"]["name"])] = float(tau)
+        mean = sum(1 / tau for tau in taus.values()) / len(taus) if taus else 1.0
+        return {node: round(1 / tau / mean, 3) for node, tau in taus.items()}
+
+    def _resolve(
+        self, function: BurstFunction, port: int | str | None, policies: list[EgressPolicy]
+    ) -> Resolution:
+        pod = self._dry_run(function, self._template(function))
+        labels = (pod.get("metadata") or {}).get("labels") or {}
+        if why := forbidding(policies, labels):
+            raise _Refused("EgressPolicy", why)
+        resolved = {of: self._data(function.function.namespace, of) for of in references(pod)}
+        spec = read_instance(pod, resolved, port, function.longest_s)
+        return Resolution(spec, "Eligible", "emergency instances can stand in for its pods")
+
+    def _template(self, function: BurstFunction) -> Json:
+        target = function.target
+        resource = _TARGETS.get((target.api_version, target.kind))
+        if resource is None:
+            raise _Refused(
+                "NoTarget", f"spec.targetRef: {target.kind} of {target.api_version} is not supported"
+            )
+        try:
+            obj = self._kube.get(resource.path(target.namespace, target.name))
+        except ApiError as error:
+            raise self._or_refused(error, "NoTarget") from error
+        template = (obj.get("spec") or {}).get("template")
+        if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
+            raise _Refused("NoTarget", f"{target.kind} {target.name} has no pod template")
+        return template
+
+    def _dry_run(self, function: BurstFunction, template: Json) -> Json:
+        metadata = template.get("metadata") or {}
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "generateName": f"{function.function.name[:50]}-",
+                "labels": metadata.get("labels") or {},
+                "annotations": metadata.get("annotations") or {},
+            },
+            "spec": template["spec"],
+        }
+        try:
+            return self._kube.create(_PODS.path(function.function.namespace), body, dryRun="All")
+        except ApiError as error:
+            raise self._or_refused(error, "Refused") from error
+
+    def _data(self, namespace: str, reference: Reference) -> dict[str, str] | None:
+        try:
+            obj = self._kube.get(_REFERENCES[reference.kind].path(namespace, reference.name))
+        except ApiError as error:
+            if error.code == 404:
+                return None
+            raise self._or_refused(error, "NotAllowed") from error
+        if reference.kind == "Secret":
+            return decoded(obj)
+        return {k: v for k, v in (obj.get("data") or {}).items() if isinstance(v, str)}
+
+    @staticmethod
+    def _or_refused(error: ApiError, reason: str) -> Exception:
+        """What the API server says about the object. Its own faults are tried again."""
+        if error.code == 403 and "surgekit-burst-controller" in error.message and "cannot" in error.message:
+            bind = f"bind ClusterRole {ROLE} in the namespace to let the controller look"
+            return _Refused("NotAllowed", f"{error.message}; {bind}")
+        if error.code == 404:
+            return _Refused(reason, error.message or "not found")
+        if 400 <= error.code < 500 and error.code not in (408, 429):
+            return _Refused(reason, error.message)
+        return error
+
+
+class _Refused(Exception):
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
