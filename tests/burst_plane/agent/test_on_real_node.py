@@ -352,9 +352,9 @@ def test_callers_and_garbage(node: BurstNode) -> None:
             for method, data in itertools.product(
                 ("Start", "End"), (b"", b"\xc1" * 100, b"\x81\xa7request\xc0")
             ):
+                call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
+                call = channel.unary_unary(f"/{PULSELET}/{method}")
                 with pytest.raises(grpc.aio.AioRpcError) as failed:
-                    call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
-                    call = channel.unary_unary(f"/{PULSELET}/{method}")
                     await call(data, timeout=10)
                 assert failed.value.code() is grpc.StatusCode.INVALID_ARGUMENT, (method, data)
         function = await driver.prepared("after-garbage", SPEC)
