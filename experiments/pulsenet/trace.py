@@ -63,7 +63,7 @@ def read(directory: Path | None = None) -> list[Function]:
 
 
 def shifted(functions: Sequence[Function], copies: int) -> list[Function]:
-    """A larger sample: each copy plays the trace at another time of day, so that they do not burst together."""
+    """A larger sample: copies play the trace at other times of day, so that they do not burst together."""
     step = MINUTES // copies
     return [
         Function(f"{f.name}-{i}", np.roll(f.counts, i * step), f.duration_s, f.memory_bytes)
