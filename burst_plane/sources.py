@@ -13,6 +13,7 @@ from burst_plane.settings import Settings
 from surgekit.kube.api_path import Resource
 from surgekit.kube.checked import checked
 from surgekit.kube.client import Kube
+from surgekit.kube.scale_target import ScaleTarget
 from surgekit.kube.table import RowTable, Unreadable, by_full_name, by_name
 from surgekit.kube.watch import Watch
 
@@ -138,9 +139,9 @@ class ClusterSource:
         with self._lock:
             return [self._functions.rows[name] for name in sorted(self._functions.rows)]
 
-    def deployment(self, namespace: str, name: str) -> Replicas | None:
+    def deployment(self, target: ScaleTarget) -> Replicas | None:
         with self._lock:
-            return self._deployments.rows.get((namespace, name))
+            return self._deployments.rows.get((target.namespace, target.name))
 
     def port(self, namespace: str, function: str) -> int | str | None:
         """What the function's Service sends requests to; of several Services the first by name."""
