@@ -64,20 +64,18 @@ class RegularInstances:
             heard = account.heard(now_s)
             decision = account.scaler.decide(ready, asked, now_s)
         wanted, reason = decision.action, "; ".join(decision.reasons)
-        acts = decision.valid and heard
-        if not heard:  # fewer reports are no less traffic
+        if known.mode is Mode.OFF:
+            wanted, reason = asked, "off"
+        elif known.refused:
+            wanted, reason = asked, known.refused.message
+        elif not heard:  # fewer reports are no less traffic
             wanted, reason = asked, "no placement reports"
         elif wanted < asked and now_s - known.since_s < spec.keepalive_s:
-            wanted, acts = asked, False
             reason += f"; this leader has watched for less than the keepalive, so {asked} stay"
-        if known.mode is Mode.OFF:
-            wanted, reason, acts = asked, "off", False
-        elif known.refused:
-            wanted, reason, acts = asked, known.refused.message, False
-        elif spec.via is not Via.SCALE:
-            reason, acts = f"by others (via: {spec.via}); {reason}", False
-        known.regular = Regular(ready, wanted, reason)
-        if acts and known.mode is Mode.ENFORCE and wanted != asked:
+            wanted = asked
+        ours = spec.via is Via.SCALE
+        known.regular = Regular(ready, wanted, reason if ours else f"by others (via: {spec.via}); {reason}")
+        if ours and known.mode is Mode.ENFORCE and wanted != asked:
             self._set(spec, asked, wanted, reason)
 
     def _set(self, spec: BurstFunction, asked: int, wanted: int, reason: str) -> None:

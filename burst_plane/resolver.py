@@ -47,6 +47,9 @@ class Resolver:
             return Resolution(None, refused.reason, str(refused)[:_LONGEST_MESSAGE])
         except (Missing, InvalidPath) as error:
             return Resolution(None, "CannotBeHonoured", str(error)[:_LONGEST_MESSAGE])
+        except (TypeError, AttributeError, KeyError, ValueError) as error:  # a field of another type
+            why = f"its pod cannot be read: {type(error).__name__}: {error}"
+            return Resolution(None, "CannotBeHonoured", why[:_LONGEST_MESSAGE])
 
     def speeds(self) -> dict[str, float]:
         """Creations a second of each node, relative to the mean; empty where no probe measures."""
