@@ -18,6 +18,7 @@ from burst_plane.leader_session import LeaderSession
 from burst_plane.metrics import ControllerMetrics
 from burst_plane.model import Function
 from burst_plane.preparing import Pool, pool
+from burst_plane.registration import Registration
 from burst_plane.resolver import Resolver
 from burst_plane.settings import Settings
 from burst_plane.sources import ClusterSource
@@ -62,6 +63,7 @@ class Reconciler:
         self._statuses = StatusWriter(
             world.kube, world.events, world.metrics, world.leads, every_s=settings.status_every_s
         )
+        self._registration = Registration(world.kube, world.source, world.metrics, world.leads)
         self._speeds: dict[str, float] = {}
         self._speeds_s = self._scaled_s = -1e9
 
@@ -69,7 +71,9 @@ class Reconciler:
         session = self._world.session()
         if session is None or not self._world.source.complete:
             return _LEAST_GAP_S
-        gone = self._functions.read(self._world.source.burst_functions(), time.monotonic())
+        objects = self._world.source.burst_functions()
+        self._registration.follow(objects)
+        gone = self._functions.read(objects, time.monotonic())
         session.follow((known.spec for known in self._functions), self._restore)
         more = self._templates.look(self._functions, self._world.leads)
         agents = self._agents(session)

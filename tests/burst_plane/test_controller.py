@@ -232,7 +232,7 @@ def test_the_leader_survives_an_api_server_that_is_away(
     controller = begin(agent)
     placement: Placement = closing(Placement(controller))
     until(lambda: placement.lists() == [RESIZE], "the function to be listed")
-    api.fail(ApiError(500, "InternalError", "oops"), times=50, when=lambda call: "leases" not in call.path)
+    api.fail(ApiError(500, "InternalError", "oops"), times=12, when=lambda call: "leases" not in call.path)
     api.cut_watches()
     with suppress(ApiError):
         api.list_all("/api/v1/nodes")
