@@ -37,7 +37,7 @@ _CLIENTS = (
     "surgekit-burst-controller-client-tls=surgekit-burst-controller",
     "surgekit-burst-placement-tls=surgekit-burst-placement",
 )
-# In a namespace of their own; kept where their keeper has the right (manifests/limit-allocator/agent, burst-plane).
+# In a namespace of their own; kept where their keeper has the right (certificate.yaml of their part).
 _AGENTS: tuple[Server | Client, ...] = (
     Client("surgekit-limit-agent-tls", "surgekit-limit-agent", namespace="surgekit-agents"),
     Server("surgekit-pulselet-tls", ("surgekit-pulselet",), namespace="surgekit-agents"),
