@@ -104,8 +104,8 @@ def _counting(said: Explanation) -> str:
     verb, than = ("counts", "longer") if said.counts else ("does not count", "not longer")
     return (
         f"Excess traffic {verb} toward regular scaling: the keepalive of {said.keepalive_s:g} s is {than} "
-        f"than {said.inter_arrival_s:g} s, the percentile {said.threshold_percentile:g} of {said.inter_arrivals} "
-        "inter-arrival times of the last hour (what waits in the queue counts always)."
+        f"than {said.inter_arrival_s:g} s, the percentile {said.threshold_percentile:g} of "
+        f"{said.inter_arrivals} inter-arrival times of the last hour (what waits in the queue counts always)."
     )
 
 
@@ -121,5 +121,6 @@ def _pool(emergency: Json, holds: dict[str, tuple[str, str, str]]) -> str:
     found = f", {100 * float(hits):.0f} % of them from a prepared one" if hits else ""
     return (
         f"{prepared}; since the controller's start {started} were started{found}, "
-        f"{emergency.get('refused', 0)} requests were sent back to wait, and {emergency.get('failed', 0)} starts failed."
+        f"{emergency.get('refused', 0)} requests were sent back to wait, "
+        f"and {emergency.get('failed', 0)} starts failed."
     )
