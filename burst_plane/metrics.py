@@ -60,7 +60,7 @@ class ControllerMetrics:
             ["reason"], registry=registry,
         )  # fmt: skip
         self.failures = Counter(
-            "surgekit_burst_failures", "Failures of: status, resolve, scale", ["what"], registry=registry
+            "surgekit_burst_failures", "Failures of: status, resolve, register", ["what"], registry=registry
         )
         self._shown: set[tuple[str, str]] = set()
 
