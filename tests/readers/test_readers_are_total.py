@@ -251,17 +251,30 @@ def test_a_spec_is_read_or_refused_in_words(data: st.DataObject) -> None:
 # --- the balancer ---
 
 
-@pytest.mark.parametrize(("which", "original"), [(0, objects.endpoint_slice()), (1, objects.pod())])
+BURST = {
+    "metadata": {"name": "f", "namespace": "a", "uid": "uid-burst"},
+    "spec": {"concurrency": 2, "idempotent": True},
+    "status": {"conditions": [{"type": "Overflow", "status": "True"}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("which", "original"),
+    [("endpointslices", objects.endpoint_slice()), ("pods", objects.pod()), ("burstfunctions", BURST)],
+)
 @often
 @given(data=st.data())
-def test_the_balancer(which: int, original: Json, data: st.DataObject) -> None:
+def test_the_balancer(which: str, original: Json, data: st.DataObject) -> None:
     controller = Balancer(BalancerSettings(directory=Path("nowhere")), KUBE)
-    consumers = [watch._consumer for watch in controller._watches.values()]
-    consumers[1 - which].replace([(objects.pod(), objects.endpoint_slice())[which]], 1.0)
+    consumers = {name: watch._consumer for name, watch in controller._watches.items()}
+    for name, there in (("endpointslices", objects.endpoint_slice()), ("pods", objects.pod())):
+        if name != which:
+            consumers[name].replace([there], 1.0)
     feed(consumers[which], original, data.draw(spoilt(original)))
     served = {function.name: pods for function, pods in controller._endpoints.functions().items()}
     assert [(pod.address, pod.concurrency) for pod in served["f"]][:1] == [("10.0.0.1", 4)]
     controller._endpoints.unknown()
+    controller._endpoints.overflow()
 
 
 # --- the probe ---
