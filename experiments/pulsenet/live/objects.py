@@ -1,0 +1,114 @@
+"""The objects of an arm: a BurstFunction, a Deployment and a Service for each function. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kwok.burst.images import PYTHON
+from kwok.traffic.function_process import CONTAINER, FUNCTION, POD_PORT
+from surgekit.kube.conditions import Condition, conditions, stamp
+
+__all__ = ["MODEL", "NAMESPACE", "objects", "status"]
+
+Json = dict[str, Any]
+NAMESPACE = "play"
+MODEL = "hello"  # the one function of the traffic model: a path says how long a request takes
+# An instance has a core, as in the paper (section 3.1). What a container needs; costs are counted with the
+# trace's memory instead.
+_RESOURCES = {"cpu": "1", "memory": "64Mi"}
+
+
+def objects(names: Sequence[str], replicas: Sequence[int], variant: str, keepalive_s: float) -> list[Json]:
+    made: list[Json] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "surgekit-burst-templates", "namespace": NAMESPACE},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": "surgekit-burst-templates",
+            },
+            "subjects": [
+                {
+                    "kind": "ServiceAccount",
+                    "name": "surgekit-burst-controller",
+                    "namespace": "surgekit-system",
+                }
+            ],
+        },
+    ]
+    for name, number in zip(names, replicas, strict=True):
+        made += _of(name, number, variant, keepalive_s)
+    return made
+
+
+def status(history: Sequence[tuple[float, int]], overflows: bool, now_s: float) -> Json:
+    """What a controller would have written before the run: the filter's history of the hour before, and for
+    the systems without one, that HAProxy asks when no slot is free."""
+    said = [Condition("Overflow", overflows, "Enforcing", "set by the bench")]
+    return {
+        "interArrivals": {
+            "savedTime": stamp(now_s),
+            "seconds": [iat_s for iat_s, _ in history],
+            "number": [number for _, number in history],
+            "counts": False,
+        },
+        "conditions": conditions({}, said, 1, now_s),
+    }
+
+
+def _of(name: str, replicas: int, variant: str, keepalive_s: float) -> list[Json]:
+    labels = {"app": name}
+    return [
+        {
+            "apiVersion": "surgekit.dev/v1alpha1",
+            "kind": "BurstFunction",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {
+                "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+                "mode": "enforce",
+                "variant": variant,
+                "keepalive": f"{keepalive_s:g}s",
+            },
+        },
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels | {FUNCTION: MODEL}},
+                    "spec": {
+                        "automountServiceAccountToken": False,
+                        "containers": [
+                            {
+                                "name": CONTAINER,
+                                "image": PYTHON,
+                                "ports": [{"containerPort": POD_PORT}],
+                                "securityContext": {"runAsUser": 1000, "allowPrivilegeEscalation": False},
+                                "resources": {"limits": _RESOURCES},
+                            }
+                        ],
+                    },
+                },
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {
+                "name": name,
+                "namespace": NAMESPACE,
+                "labels": {"surgekit.dev/burst-function": name},
+            },
+            "spec": {
+                "selector": labels,
+                "ports": [{"name": "http", "port": 80, "targetPort": POD_PORT}],
+            },
+        },
+    ]
