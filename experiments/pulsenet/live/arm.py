@@ -25,14 +25,16 @@ __all__ = ["play"]
 
 Json = dict[str, Any]
 _LEAD_S = 2.0  # the first request is due so long after the load generator heard of all
+_TARGET = 0.7  # requests at once that autoscalers aim at, as `burst_plane.scaling` has it
 _PATIENCE_S = 300.0  # for the last answers
 
 
 def play(workload: Workload, setting: Setting, warm_up_s: float, measured_s: float) -> Json:
-    before: list[list[tuple[float, int]]] = [[] for _ in workload.functions]
-    if setting.arm == SYNCHRONOUS:  # its keepalive is longer than the warm-up
-        before = workload.needed_before(setting.retention_s)
-    replicas = [max((needed for _, needed in of), default=0) for of in before]
+    # As after the hour before: a keepalive may be longer than the warm-up.
+    before = workload.needed_before(setting.retention_s)
+    replicas = workload.replicas_before(setting.retention_s, _TARGET)
+    if setting.arm == SYNCHRONOUS:
+        replicas = [max((needed for _, needed in of), default=0) for of in before]
     load_before = os.getloadavg()[0]
     with world(workload, setting, replicas) as plane, ExitStack() as inside:
         autoscaler = None

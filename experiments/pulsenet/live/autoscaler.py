@@ -86,8 +86,6 @@ class Autoscaler:
             heard.clear()
             self._step()
             self._cpu_s["decide"] = time.thread_time()
-        # Connections of HAProxy that are still open end with the loop, which would report them as errors.
-        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         lines.stop()
         await places.stop()
 

@@ -48,6 +48,15 @@ class Workload:
             for index in range(len(self.functions))
         ]
 
+    def replicas_before(self, window_s: float, target: float) -> list[int]:
+        """What Knative's autoscaler has at the end of that hour: the mean over its window."""
+        found = []
+        for of in self.needed_before(window_s):
+            ends_s = [at_s for at_s, _ in of[1:]] + [0.0]
+            used_s = sum(number * (end_s - at_s) for (at_s, number), end_s in zip(of, ends_s, strict=False))
+            found.append(int(np.ceil(round(used_s / window_s / target, 6))))
+        return found
+
 
 def choose(
     functions: Sequence[Function], count: int, warm_up_s: float, measured_s: float, seed: int

@@ -59,6 +59,11 @@ def test_what_the_end_of_that_hour_needed() -> None:
     ]
 
 
+def test_the_mean_of_the_window_says_how_many_instances_there_are() -> None:
+    assert workload((3500.0, 3570.0), (3580.0, 3590.0)).replicas_before(60.0, 0.5) == [2]  # 40 of 60 s
+    assert workload((100.0, 200.0)).replicas_before(60.0, 0.7) == [0]
+
+
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20)), max_size=12), st.integers(1, 60))
 def test_requests_at_once_are_counted_over_moments(drawn: list[tuple[int, int]], window: int) -> None:
     """Against counting at half seconds, between the moments of requests that begin and end at whole ones."""
