@@ -89,7 +89,7 @@ class Process:
         )  # fmt: skip
         self._pulselet = Pulselet(
             settings.node_name, self._workshop, self._stock, self._networks, share, settings.most_instances,
-            settings.lost_after_s,
+            settings.lost_after_s, settings.placement_names,
         )  # fmt: skip
         self._metrics = PulseletMetrics(self._pulselet, self._stock)
         placements, controllers = frozenset(settings.placement_names), frozenset(settings.controller_names)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -37,6 +38,7 @@ log = structlog.get_logger(__name__)
 _ENVIRONMENT = {"PATH": SEARCH_PATH}
 _NICENESS = 10
 _LONGEST_MESSAGE = 300
+_PULLS_AT_ONCE = 3
 
 
 class ImageFault(Exception):
@@ -56,8 +58,8 @@ class Images:
         self._ctr = ["ctr", "--address", str(socket), "--namespace"]
         self._namespace, self._kubelet_namespace = namespace, kubelet_namespace
         self._prefixes, self._timeout_s = prefixes, timeout_s
-        self._known: dict[str, Image] = {}
-        self._one_at_a_time = asyncio.Lock()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by image
+        self._pulling = asyncio.Semaphore(_PULLS_AT_ONCE)
 
     async def get(self, name: str, pull_auth: str) -> Image:
         """Raise ImageFault. Pulls the image if nothing else helps."""
@@ -67,21 +69,17 @@ class Images:
             raise ImageFault(str(error)) from error
         if not allowed(full, self._prefixes):
             raise ImageFault(f"{full}: not one of allowed_images")
-        async with self._one_at_a_time:
-            if (image := self._known.get(full)) is None:
-                try:
-                    image = self._known[full] = await self._fetch(full, credentials(pull_auth, full))
-                except LayersError as error:
-                    raise ImageFault(f"{full}: {error}") from error
-            return image
-
-    def forget(self) -> None:
-        """Look again at each image: one may have been removed."""
-        self._known.clear()
+        lock = self._locks.setdefault(full, asyncio.Lock())
+        async with lock:
+            try:
+                return await self._fetch(full, credentials(pull_auth, full))
+            except (LayersError, OSError) as error:
+                raise ImageFault(f"{full}: {error}") from error
 
     async def _fetch(self, full: str, using: Credentials | None) -> Image:
         if not await self._digest(self._namespace, full) and not await self._copy(full):
-            await self._pull(full, using)
+            async with self._pulling:
+                await self._pull(full, using)
         digest, is_config = await self._digest(self._namespace, full), False
         if not digest:
             raise ImageFault(f"{full}: containerd has no image of this name")
