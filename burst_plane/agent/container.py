@@ -18,7 +18,7 @@ import structlog
 
 from burst_plane.agent.cgroups import Cgroups
 from burst_plane.agent.images import Image
-from burst_plane.agent.kernel import MS_NODEV, MS_NOSUID, Child, mount, unmount
+from burst_plane.agent.kernel import MS_NODEV, MS_NOSUID, Child, mount, mount_overlay, unmount
 from burst_plane.agent.logs import Logs, Output
 from burst_plane.agent.networks import Network
 from burst_plane.agent.runtime import Runtime, RuntimeFault
@@ -101,6 +101,7 @@ class Workshop:
             await asyncio.to_thread(self._remove_left, name)
             raise ContainerFault(str(error)) from error
         output.given()
+        (bundle / "config.json").unlink(missing_ok=True)  # it holds Secrets, and is not read again
         return Container(name, function, spec, network, Kind.CREATED, output, process)
 
     async def start(self, container: Container, deadline_s: float) -> None:
@@ -179,9 +180,7 @@ class Workshop:
         for part, mode in (("upper", 0o755), ("work", 0o700), ("tmp", 0o1777)):
             (scratch / part).mkdir()
             (scratch / part).chmod(mode)
-        lower = ":".join(image.layers)
-        layers = f"lowerdir={lower},upperdir={scratch / 'upper'},workdir={scratch / 'work'}"
-        mount("overlay", root, "overlay", MS_NODEV, layers)
+        mount_overlay(root, image.layers, scratch / "upper", scratch / "work")
         hosts = f"127.0.0.1\tlocalhost\n{network.address}\t{name}\n"
         files = {"/etc/resolv.conf": self._resolvers, "/etc/hosts": hosts, "/etc/hostname": f"{name}\n"}
         bound = []

@@ -160,7 +160,7 @@ class Process:
 
 
 async def _first(*tasks: asyncio.Task[Any]) -> None:
-    """Wait for one, and raise what it raised: an agent that no longer sweeps must end, and be started anew."""
+    """Wait for one, and raise what it raised: an agent that no longer sweeps must end, and start anew."""
     done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in done:
         task.result()

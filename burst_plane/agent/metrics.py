@@ -61,6 +61,8 @@ class PulseletMetrics(Collector):
             ("refused", "Starts that were refused", "reason", counts.refused),
             ("ended", "Instances that ended", "reason", counts.ended),
             ("made_ready", "Containers that were made ready", "kind", self._stock.made),
+            ("ready_used", "Ready containers that became an instance: hits", "kind", self._stock.used),
+            ("ready_given_up", "Ready containers that were removed unused", "kind", self._stock.given_up),
         ):
             counter = CounterMetricFamily(f"{_PREFIX}_{name}", help_, labels=[label])
             for key, value in values.items():

@@ -274,8 +274,8 @@ def _node_chain(configuration: Path) -> Chain | None:
 
 
 def _in_new_namespace() -> None:
-    # Link-local IPv6 addresses would go around the rules.
+    # Link-local IPv6 addresses would go around the rules. A kernel without IPv6 has no such files.
     for which in ("all", "default"):
-        with suppress(OSError):
+        with suppress(FileNotFoundError):
             Path(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6").write_text("1")
     bring_up("lo")

@@ -42,7 +42,7 @@ class Settings(ProcessSettings):
     ready_share: float = setting(
         0.5, "share of that memory that frozen containers may take", minimum=0.0, maximum=1.0
     )
-    created_mib: int = setting(8, "MiB that a created container counts", minimum=0, maximum=1024)
+    created_mib: int = setting(8, "MiB that a created container counts", minimum=1, maximum=1024)
     runtime: str = setting("runc", "OCI runtime: runc or crun, or a path to one of these")
     containerd: Path = setting(Path("/run/containerd/containerd.sock"), "containerd's socket")
     kubelet_namespace: str = setting(

@@ -78,7 +78,11 @@ def measure(quick: bool = False, functions: Sequence[str] = tuple(FUNCTIONS), ru
     with tempfile.TemporaryDirectory(prefix="surgekit-starts-") as directory:
         settings = {"cpu_millis": 12_000, "memory_mib": 4096, "networks": 12, "runtime": runtime}
         with BurstNode(Path(directory), archives, **settings) as node:
-            return asyncio.run(_measure(node, _QUICK if quick else _FULL, functions, origins))
+            try:
+                return asyncio.run(_measure(node, _QUICK if quick else _FULL, functions, origins))
+            except Exception as error:
+                error.add_note(node.said()[-3000:])
+                raise
 
 
 @dataclass
@@ -153,7 +157,7 @@ class _Caller:
             budget_s=30.0,
         )  # fmt: skip
         began_s = time.perf_counter()
-        reply = await self._placement.call("Start", request, StartReply, 30)
+        reply = await self._placement.call("Start", request, StartReply, 60)
         if reply.started is None:
             raise RuntimeError(f"not started: {reply}")
         await _get(reply.started)
