@@ -21,7 +21,7 @@ from prometheus_client import CollectorRegistry
 
 from burst_plane.agent.cgroups import Cgroups
 from burst_plane.agent.container import Workshop
-from burst_plane.agent.images import Images
+from burst_plane.agent.images import ImageFault, Images
 from burst_plane.agent.kernel import SEARCH_PATH, become_subreaper
 from burst_plane.agent.logs import Logs
 from burst_plane.agent.metrics import PulseletMetrics
@@ -45,6 +45,7 @@ __all__ = ["Process", "run"]
 log = structlog.get_logger(__name__)
 
 _BEAT_S = 1.0
+_CLEAN_S = 3600.0
 _STUCK_S = 15.0
 _NICENESS = -10  # a request waits for each start; what is prepared is done at 10
 
@@ -63,12 +64,13 @@ class Process:
         resolvers = settings.nameservers or node_resolvers()
         self._cgroups = Cgroups(settings.cgroup_mount, settings.name)
         self._logs = Logs(
-            settings.log_directory, settings.node_name, settings.log_mib << 20, settings.log_kib_s << 10
-        )
+            settings.log_directory, settings.node_name, settings.log_mib << 20, settings.log_kib_s << 10,
+            settings.log_total_mib << 20,
+        )  # fmt: skip
         self._workshop = Workshop(
             directory, OciRuntime(runtime, directory / "runtime"), self._cgroups, self._logs, resolvers
         )
-        images = Images(
+        self._images = Images(
             settings.containerd, settings.name, settings.kubelet_namespace, settings.allowed_images,
             settings.pull_timeout_s,
         )  # fmt: skip
@@ -85,7 +87,7 @@ class Process:
         )
         total = share.total
         self._stock = Stock(
-            self._workshop, images, self._networks, share,
+            self._workshop, self._images, self._networks, share,
             ready_bytes=int(total.memory_bytes * settings.ready_share),
             created_bytes=settings.created_mib << 20, spare_networks=settings.networks,
             changed=lambda: self._pulselet.changed(),  # noqa: PLW0108  (made below)
@@ -118,7 +120,8 @@ class Process:
         except (OSError, NetworkFault) as error:
             raise SettingsError(f"this node cannot run instances: {error}") from error
         tasks = [
-            asyncio.create_task(each) for each in (self._stock.keep(), self._pulselet.sweep(), self._beat())
+            asyncio.create_task(each)
+            for each in (self._stock.keep(), self._pulselet.sweep(), self._beat(), self._clean())
         ]
         await self.server.start()
         self._serving = True
@@ -145,6 +148,16 @@ class Process:
         while True:
             self._began_s = time.monotonic()
             await asyncio.sleep(_BEAT_S)
+
+    async def _clean(self) -> None:
+        """Logs and images of functions that are gone. The controller has told by then which are not."""
+        while True:
+            await asyncio.sleep(_CLEAN_S)
+            try:
+                await asyncio.to_thread(self._logs.clean)
+                await self._images.clean(self._stock.images())
+            except (OSError, ImageFault) as error:
+                log.warning("not cleaned up", error=str(error))
 
     # Health
 

@@ -11,7 +11,7 @@ import asyncio
 import os
 import platform
 import pty
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +39,7 @@ _ENVIRONMENT = {"PATH": SEARCH_PATH}
 _NICENESS = 10
 _LONGEST_MESSAGE = 300
 _PULLS_AT_ONCE = 3
+_KEPT_S = 24 * 3600.0  # longer than any invocation: their root file systems are made of its layers
 
 
 class ImageFault(Exception):
@@ -60,6 +61,8 @@ class Images:
         self._prefixes, self._timeout_s = prefixes, timeout_s
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by image
         self._pulling = asyncio.Semaphore(_PULLS_AT_ONCE)
+        self._views: dict[str, str] = {}  # of images that were asked for
+        self._asked_s: dict[str, float] = {}
 
     async def get(self, name: str, pull_auth: str) -> Image:
         """Raise ImageFault. Pulls the image if nothing else helps."""
@@ -69,12 +72,39 @@ class Images:
             raise ImageFault(str(error)) from error
         if not allowed(full, self._prefixes):
             raise ImageFault(f"{full}: not one of allowed_images")
+        self._asked_s[full] = asyncio.get_running_loop().time()
         lock = self._locks.setdefault(full, asyncio.Lock())
         async with lock:
             try:
                 return await self._fetch(full, credentials(pull_auth, full))
             except (LayersError, OSError) as error:
                 raise ImageFault(f"{full}: {error}") from error
+
+    async def clean(self, names: Iterable[str]) -> None:
+        """Remove what is none of `names` (nor was asked for of late): nobody else does. Raise ImageFault."""
+        now_s = asyncio.get_running_loop().time()
+        kept = set[str]()
+        for name in names:
+            with suppress(ImageNameError):
+                kept.add(full_name(name))
+        for full in kept:
+            self._asked_s[full] = now_s
+        kept |= {full for full, asked_s in self._asked_s.items() if now_s - asked_s < _KEPT_S}
+        if any(lock.locked() for lock in self._locks.values()):
+            return  # not while one is fetched
+        self._asked_s = {full: s for full, s in self._asked_s.items() if full in kept}
+        self._views = {full: view for full, view in self._views.items() if full in kept}
+        views = set(self._views.values())
+        for row in (
+            (await self._run(self._namespace, "snapshots", "ls")).decode(errors="replace").splitlines()
+        ):
+            key = row.split()[0] if row.split() else ""
+            if key.startswith(f"{self._namespace}-") and key not in views:
+                await self._try(self._namespace, "snapshots", "rm", key)
+        listed = await self._run(self._namespace, "images", "ls", "--quiet")
+        for full in set(listed.decode(errors="replace").split()) - kept:
+            log.info("image removed", image=full)
+            await self._try(self._namespace, "images", "rm", full)
 
     async def _fetch(self, full: str, using: Credentials | None) -> Image:
         if not await self._digest(self._namespace, full) and not await self._copy(full):
@@ -88,7 +118,8 @@ class Images:
             digest, is_config = child_digest(await self._content(digest), platform.machine())
         config = await self._content(digest)
         chain = chain_id(diff_ids(config))
-        return Image(await self._view(full, chain, target), read_config(config))
+        view = self._views[full] = f"{self._namespace}-{chain.removeprefix('sha256:')[:32]}"
+        return Image(await self._view(full, view, chain, target), read_config(config))
 
     async def _digest(self, namespace: str, full: str) -> str:
         """Of the image's index or manifest; empty if it is not there."""
@@ -148,8 +179,7 @@ class Images:
         if code != 0:
             raise ImageFault(f"{full}: cannot be pulled with the pull secret's credentials")
 
-    async def _view(self, full: str, chain: str, target: str) -> tuple[str, ...]:
-        key = f"{self._namespace}-{chain.removeprefix('sha256:')[:32]}"
+    async def _view(self, full: str, key: str, chain: str, target: str) -> tuple[str, ...]:
         mounts = await self._try(self._namespace, "snapshots", "mounts", "/", key)
         if mounts is None:
             if await self._try(self._namespace, "snapshots", "view", key, chain) is None:

@@ -72,6 +72,9 @@ class Settings(ProcessSettings):
         Path("/var/log/containers"), "where log collectors look; one file a function"
     )
     log_mib: int = setting(8, "MiB of log kept for each function", minimum=1, maximum=1024)
+    log_total_mib: int = setting(
+        512, "MiB of log kept for all functions, the latest", minimum=1, maximum=1 << 20
+    )
     log_kib_s: int = setting(
         256, "KiB of output read from an instance each second", minimum=1, maximum=1 << 20
     )

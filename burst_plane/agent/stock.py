@@ -195,6 +195,9 @@ class Stock:
             for function, shelf in self._shelves.items()
         )
 
+    def images(self) -> list[str]:
+        return [shelf.preparation.spec.image for shelf in self._shelves.values()]
+
     # --- the background ---
 
     def wake(self) -> None:
