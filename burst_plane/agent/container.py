@@ -25,6 +25,7 @@ from burst_plane.agent.runtime import Runtime, RuntimeFault
 from burst_plane.instance.connections import connected
 from burst_plane.instance.oci_spec import Place, oci_spec
 from burst_plane.instance.readiness import Kind
+from burst_plane.instance.resolvers import resolv_conf
 from burst_plane.model import Function, InstanceSpec
 
 __all__ = ["Container", "ContainerFault", "ImageLostError", "Workshop"]
@@ -61,11 +62,12 @@ class Workshop:
     """Makes, starts and removes containers. Everything lies below `directory`, by name."""
 
     def __init__(
-        self, directory: Path, runtime: Runtime, cgroups: Cgroups, logs: Logs, nameservers: tuple[str, ...]
-    ) -> None:
+        self, directory: Path, runtime: Runtime, cgroups: Cgroups, logs: Logs, nameservers: tuple[str, ...],
+        cluster_domain: str,
+    ) -> None:  # fmt: skip
         self._directory = directory / "instances"
         self._runtime, self._cgroups, self._logs = runtime, cgroups, logs
-        self._resolvers = "".join(f"nameserver {each}\n" for each in nameservers)
+        self._nameservers, self._cluster_domain = nameservers, cluster_domain
 
     def begin(self) -> None:
         """Remove what an earlier agent left. Blocks. Raise OSError."""
@@ -86,7 +88,7 @@ class Workshop:
     ) -> Container:
         """A container whose first process waits. Raise ContainerFault; then nothing is left of it."""
         try:
-            bundle = await asyncio.to_thread(self._lay_out, name, spec, image, network)
+            bundle = await asyncio.to_thread(self._lay_out, name, function.namespace, spec, image, network)
         except (OSError, ValueError, KeyError) as error:
             await asyncio.to_thread(self._remove_files, name)
             lost = not all(os.path.isdir(layer) for layer in image.layers)
@@ -170,7 +172,7 @@ class Workshop:
             await asyncio.sleep(look_s)
             look_s = min(look_s * 1.3, _LONGEST_LOOK_S)
 
-    def _lay_out(self, name: str, spec: InstanceSpec, image: Image, network: Network) -> Path:
+    def _lay_out(self, name: str, namespace: str, spec: InstanceSpec, image: Image, network: Network) -> Path:
         place = self._directory / name
         scratch, root = place / "scratch", place / "root"
         for directory in (scratch, root):
@@ -181,8 +183,9 @@ class Workshop:
             (scratch / part).mkdir()
             (scratch / part).chmod(mode)
         mount_overlay(root, image.layers, scratch / "upper", scratch / "work")
+        resolvers = resolv_conf(self._nameservers, namespace, self._cluster_domain)
         hosts = f"127.0.0.1\tlocalhost\n{network.address}\t{name}\n"
-        files = {"/etc/resolv.conf": self._resolvers, "/etc/hosts": hosts, "/etc/hostname": f"{name}\n"}
+        files = {"/etc/resolv.conf": resolvers, "/etc/hosts": hosts, "/etc/hostname": f"{name}\n"}
         bound = []
         for path, content in files.items():
             file = place / path.rpartition("/")[2]

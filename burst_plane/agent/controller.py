@@ -68,8 +68,9 @@ class Process:
             settings.log_total_mib << 20,
         )  # fmt: skip
         self._workshop = Workshop(
-            directory, OciRuntime(runtime, directory / "runtime"), self._cgroups, self._logs, resolvers
-        )
+            directory, OciRuntime(runtime, directory / "runtime"), self._cgroups, self._logs, resolvers,
+            settings.cluster_domain,
+        )  # fmt: skip
         self._images = Images(
             settings.containerd, settings.name, settings.kubelet_namespace, settings.allowed_images,
             settings.pull_timeout_s,

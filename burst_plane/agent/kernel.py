@@ -16,7 +16,8 @@ from pathlib import Path
 
 __all__ = [
     "MS_BIND", "MS_NODEV", "MS_NOEXEC", "MS_NOSUID", "MS_RDONLY", "MS_REMOUNT", "SEARCH_PATH", "Child",
-    "become_subreaper", "bring_up", "make_network_namespace", "mount", "mount_overlay", "run", "unmount",
+    "announce", "become_subreaper", "bring_up", "make_network_namespace", "mount", "mount_overlay", "run",
+    "unmount",
 ]  # fmt: skip
 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND = 1, 2, 4, 8, 32, 4096  # <sys/mount.h>
@@ -25,6 +26,7 @@ _CLONE_NEWNET, _CLONE_FS = 0x40000000, 0x200
 _LONGEST_OPTIONS = 4096  # with the zero byte: a page, of which x86 and most others have no smaller one
 _PR_SET_CHILD_SUBREAPER = 36
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
+_ETH_P_ARP = 0x0806
 _OUTPUT_BYTES = 1 << 20  # of a command
 _OURS = (signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores them, and what it starts would, too
 
@@ -96,6 +98,21 @@ def bring_up(link: str) -> None:
         request = struct.pack("16sH22x", link.encode(), 0)
         (flags,) = struct.unpack_from("16xH", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, request))
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sH22x", link.encode(), flags | _IFF_UP))
+
+
+def announce(network: Path, link: str, address: str) -> None:
+    """Tell neighbours of a network namespace which hardware address has this IPv4 address now (RFC 5227)."""
+    with open("/proc/thread-self/ns/net", "rb") as own, open(network, "rb") as other:
+        _check(_libc.setns(other.fileno(), _CLONE_NEWNET), f"setns {network}")
+        try:
+            with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
+                raw.bind((link, _ETH_P_ARP))
+                hardware, internet = raw.getsockname()[4], socket.inet_aton(address)
+                ethernet = b"\xff" * 6 + hardware + struct.pack("!H", _ETH_P_ARP)
+                arp = struct.pack("!HHBBH", 1, 0x0800, 6, 4, 1) + hardware + internet + bytes(6) + internet
+                raw.send(ethernet + arp)
+        finally:
+            _check(_libc.setns(own.fileno(), _CLONE_NEWNET), "setns back")
 
 
 class Child:

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from burst_plane.agent.kernel import SEARCH_PATH, bring_up, make_network_namespace, run, unmount
+from burst_plane.agent.kernel import SEARCH_PATH, announce, bring_up, make_network_namespace, run, unmount
 from burst_plane.instance.cni import (
     Chain,
     NetworkError,
@@ -127,6 +127,9 @@ class Networks:
             while rules != self._rules:  # a gateway may come meanwhile
                 rules = self._rules
                 await self._restore(path, restore(rules))
+            # Addresses are used again soon, and neighbours still know the one before. Plugins announce it too
+            # early: before the link's other end takes part.
+            await asyncio.to_thread(announce, path, _LINK, network.address)
         except (OSError, NetworkError, NetworkFault) as error:
             await self._remove(name)
             raise NetworkFault(str(error)) from error

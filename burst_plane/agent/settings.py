@@ -13,6 +13,7 @@ from surgekit.process.settings import ProcessSettings, SettingsError, setting
 
 __all__ = ["Settings"]
 
+_DOMAIN = re.compile(r"[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?")
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
 
 
@@ -68,6 +69,9 @@ class Settings(ProcessSettings):
     )
     allowed: tuple[str, ...] = setting((), "networks that instances can reach although they are denied")
     nameservers: tuple[str, ...] = setting((), "resolvers of instances; empty: those of the node")
+    cluster_domain: str = setting(
+        "cluster.local", "domain in which instances look for short names of Services; empty: in none"
+    )
     log_directory: Path = setting(
         Path("/var/log/containers"), "where log collectors look; one file a function"
     )
@@ -97,6 +101,8 @@ class Settings(ProcessSettings):
                 IPv4Address(text)
             except ValueError as error:
                 raise SettingsError(f"nameservers: {text!r} is not an IPv4 address") from error
+        if self.cluster_domain and not _DOMAIN.fullmatch(self.cluster_domain):
+            raise SettingsError(f"cluster_domain: {self.cluster_domain!r} is not a domain")
         if _network("subnet", self.subnet).num_addresses < 8:
             raise SettingsError(f"subnet: {self.subnet!r} is too small")
         if not self.placement_names or not self.controller_names:

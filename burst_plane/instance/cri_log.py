@@ -56,7 +56,7 @@ def file_name(function: str, namespace: str, node: str, digest: str) -> str:
 
 
 def is_named(name: str, node: str) -> bool:
-    """Whether `file_name`, for this node, gives such names, with the .1 of a file that was full or without."""
+    """Whether `file_name`, for this node, gives such names, with .1 (a file that was full) or without."""
     return bool(re.fullmatch(rf".*-burst-{re.escape(_safe(node))}_.*-[0-9a-f]{{64}}\.log(\.1)?", name))
 
 
