@@ -71,3 +71,8 @@ class PulseletMetrics(Collector):
         yield CounterMetricFamily(
             f"{_PREFIX}_ready_lost", "Ready containers whose process ended", value=self._stock.lost_total
         )
+        yield CounterMetricFamily(
+            f"{_PREFIX}_ready_byte_seconds",
+            "Memory that ready containers held, times how long",
+            value=self._stock.ready_byte_seconds,
+        )

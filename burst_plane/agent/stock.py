@@ -89,6 +89,8 @@ class Stock:
         # For metrics. What was made and neither used nor is there any more was made in vain.
         self.made, self.used, self.given_up = (Counter[Kind]() for _ in range(3))
         self.lost_total = 0  # ready containers that ended by themselves
+        self.ready_byte_seconds = 0.0  # held by what waits
+        self._counted_s = 0.0
 
     # --- for starts ---
 
@@ -146,6 +148,11 @@ class Stock:
         """What `make_room` could free."""
         return sum(
             len(shelf.frozen) * shelf.preparation.spec.memory_bytes for shelf in self._shelves.values()
+        )
+
+    def _ready_bytes_now(self) -> int:
+        return self.frozen_bytes() + sum(map(len, (s.created for s in self._shelves.values()))) * (
+            self._created_bytes
         )
 
     def make_room(self, memory_bytes: int) -> None:
@@ -231,6 +238,8 @@ class Stock:
             await asyncio.sleep(_BUSY_S)
             return True
         self._stepped_s = now_s
+        self.ready_byte_seconds += self._ready_bytes_now() * (now_s - (self._counted_s or now_s))
+        self._counted_s = now_s
         for shelf in self._shelves.values():
             if shelf.image is None and not shelf.looking and now_s >= shelf.not_before_s:
                 shelf.looking = True
