@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-import burst_plane.settings
 import burst_plane.agent.settings
+import burst_plane.settings
 import cluster_autoscaler_hook.expander.settings
 import cluster_autoscaler_hook.karpenter.settings
 import combofunc.settings
