@@ -185,8 +185,8 @@ def test_from_objects_to_agents_and_placements_and_back(
     until(scaled, "the scale to follow")
     until(lambda: status(api).get("emergency", {}).get("started", 0) > 0, "the status to follow")
     value = controller.registry.get_sample_value
-    assert value("surgekit_burst_placements") == 1
-    assert value("surgekit_burst_agents") == 1
+    assert value("surgekit_burst_controller_placements") == 1
+    assert value("surgekit_burst_controller_agents") == 1
 
 
 def test_an_agent_that_vanishes_and_returns(

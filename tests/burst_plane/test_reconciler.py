@@ -170,7 +170,7 @@ def test_others_may_set_the_scale(plane: Callable[..., Plane], via: str) -> None
     assert made.replicas() == 1
     assert f"via: {via}" in made.status()["regular"]["reason"]
     assert made.metrics.registry.get_sample_value(
-        "surgekit_burst_concurrency", {"namespace": "shop", "function": "resize"}
+        "surgekit_burst_controller_concurrency", {"namespace": "shop", "function": "resize"}
     ) == pytest.approx(7.0)
 
 
@@ -318,7 +318,7 @@ def test_a_fault_of_the_api_server_changes_nothing(plane: Callable[..., Plane], 
     assert made.links.told["n1"]
     value = made.metrics.registry.get_sample_value
     for name, what in (("failures", "status"), ("failures", "resolve"), ("scalings", "failed")):
-        assert value(f"surgekit_burst_{name}_total", {"what": what}), what
+        assert value(f"surgekit_burst_controller_{name}_total", {"what": what}), what
     for fault in made.api._faults:
         fault.left = 0
     made.step(20, queued=7.0)
@@ -380,7 +380,7 @@ def test_metrics_of_a_function_that_is_gone_are_gone(plane: Callable[..., Plane]
     made.step(10, in_regular=1.0)
     labels = {"namespace": "shop", "function": "resize"}
     value = made.metrics.registry.get_sample_value
-    assert value("surgekit_burst_concurrency", labels) == pytest.approx(1.0)
+    assert value("surgekit_burst_controller_concurrency", labels) == pytest.approx(1.0)
     made.api.delete(BURST_FUNCTION)
     made.step()
-    assert value("surgekit_burst_concurrency", labels) is None
+    assert value("surgekit_burst_controller_concurrency", labels) is None
