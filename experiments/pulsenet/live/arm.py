@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from experiments.pulsenet.live.autoscaler import Autoscaler
+from experiments.pulsenet.live.counters import counters, emergency_figures
 from experiments.pulsenet.live.figures import Answers, figures_of
 from experiments.pulsenet.live.objects import NAMESPACE
 from experiments.pulsenet.live.observer import Observer
@@ -18,6 +21,7 @@ from experiments.pulsenet.live.plan import SYNCHRONOUS, Setting
 from experiments.pulsenet.live.policies import Asynchronous, Policy, Synchronous
 from experiments.pulsenet.live.workload import Workload
 from experiments.pulsenet.live.world import world
+from kwok.burst import plane as burst
 from kwok.burst.plane import Plane
 from kwok.traffic.load_records import CONNECTION
 
@@ -29,7 +33,10 @@ _TARGET = 0.7  # requests at once that autoscalers aim at, as `burst_plane.scali
 _PATIENCE_S = 300.0  # for the last answers
 
 
-def play(workload: Workload, setting: Setting, warm_up_s: float, measured_s: float) -> Json:
+def play(
+    workload: Workload, setting: Setting, warm_up_s: float, measured_s: float, keep: Path | None = None
+) -> Json:
+    """The lab's logs are kept in `keep` if a request was lost."""
     # As after the hour before: a keepalive may be longer than the warm-up.
     before = workload.needed_before(setting.retention_s)
     replicas = workload.replicas_before(setting.retention_s, _TARGET)
@@ -44,12 +51,18 @@ def play(workload: Workload, setting: Setting, warm_up_s: float, measured_s: flo
         began_s = _replay(plane, workload)
         _sleep_until(began_s + warm_up_s)
         first, first_cpu_s = observer.seen(), autoscaler.cpu_s if autoscaler else 0.0
+        before_counts = counters(plane) if setting.has_emergency else {}
         _sleep_until(began_s + warm_up_s + measured_s)
         seen = observer.seen().since(first)
         if autoscaler:
             seen.cpu_s["autoscaler"] = autoscaler.cpu_s - first_cpu_s
+        counts = counters(plane) if setting.has_emergency else {}
         answers = _answers(plane, workload, began_s)
         found = figures_of(workload, answers, seen, warm_up_s, measured_s)
+        if found["lost"] and keep:
+            shutil.copytree(plane.lab.directory / "logs", keep, dirs_exist_ok=True)
+            with suppress(OSError):
+                shutil.copy(plane.lab.directory / burst.NODE / "pulselet.log", keep)
         loads = observer.loads
         return found | {
             "load_average": {
@@ -57,6 +70,7 @@ def play(workload: Workload, setting: Setting, warm_up_s: float, measured_s: flo
                 "mean": round(float(np.mean(loads)), 2),
                 "most": round(max(loads), 2),
             },
+            "emergency": emergency_figures(before_counts, counts),
             "failed_looks": observer.failed_looks,
             "failed_writes": autoscaler.failed_writes if autoscaler else 0,
         }
