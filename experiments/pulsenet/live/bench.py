@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.pulsenet.live.arm import play
 from experiments.pulsenet.live.figures import ratios
-from experiments.pulsenet.live.plan import BASELINES, OURS, Plan
+from experiments.pulsenet.live.plan import OURS, Plan
 from experiments.pulsenet.live.workload import choose
 from experiments.pulsenet.trace import read
 
@@ -37,11 +37,11 @@ def run(plan: Plan, partial: Path | None, say: Callable[[str], None]) -> Json:
         found = finished[key]
         say(f"  slowdown {found['slowdown']:.2f}, cost {found['cost']:.2f}, lost {found['lost']}")
         runs.setdefault(setting.arm, []).append(found | {"seed": seed})
-    others = [arm for arm in runs if arm != OURS]
     return {
-        "source": "live",
+        "live": True,
         "plan": plan.tag,
-        **ratios(runs, OURS, [*BASELINES, *(arm for arm in others if arm not in BASELINES)]),
+        **ratios(runs, OURS),
+        "lost": sum(run["lost"] for of in runs.values() for run in of),
         "runs": runs,
     }
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from experiments.intervals import rounded
+from experiments.pulsenet.figures import Summary, cost_ratio, slowdown_ratio
 from experiments.pulsenet.live.observer import Seen
 from experiments.pulsenet.live.processes import EMULATION, FUNCTIONS
 from experiments.pulsenet.live.workload import Workload
@@ -47,13 +49,18 @@ def figures_of(workload: Workload, answers: Answers, seen: Seen, warm_up_s: floa
     ended_s = requests.at_s + np.nan_to_num(answers.latency_s)
     ran_s = np.minimum(ended_s, end_s) - np.maximum(ended_s - requests.duration_s, warm_up_s)
     ran_s = np.where(np.isnan(answers.latency_s), 0.0, np.maximum(ran_s, 0.0))
-    busy = float((ran_s * workload.memory_bytes[requests.function]).sum())
-    held = {
-        "regular": _weighed(seen.regular_s, names, workload.memory_bytes),
-        "emergency": _weighed(seen.emergency_s, names, workload.memory_bytes),
-        "frozen": _weighed(seen.frozen_s, names, workload.memory_bytes),
-        "created": seen.created_s * CREATED_BYTES,
-    }
+    busy_by = np.bincount(requests.function, ran_s, len(names)) * workload.memory_bytes
+    busy = float(busy_by.sum())
+    by = {
+        kind: np.array([seconds.get(name, 0.0) for name in names]) * workload.memory_bytes
+        for kind, seconds in (
+            ("regular", seen.regular_s), ("emergency", seen.emergency_s), ("frozen", seen.frozen_s)
+        )
+    }  # fmt: skip
+    held = {kind: float(amounts.sum()) for kind, amounts in by.items()}
+    held["created"] = seen.created_s * CREATED_BYTES
+    # Containers that wait are shared out by what functions hold, so that the sum is the node's.
+    held_by = np.sum(list(by.values()), axis=0) * (1.0 + held["created"] / max(sum(held.values()) - held["created"], 1.0))
     arrivals, overflowed = sum(seen.arrivals.values()), sum(seen.overflowed.values())
     emergency_s = sum(seen.emergency_s.values())
     busy_s = float(ran_s.sum())
@@ -65,13 +72,15 @@ def figures_of(workload: Workload, answers: Answers, seen: Seen, warm_up_s: floa
         "lost": int((measured & (answers.status != 200)).sum()),
         "statuses": _counted(answers.status[measured]),
         "slowdown": round(_geometric_mean(known), 4),
-        "tails": [None if tail is None else round(tail, 3) for tail in tails],
+        "p99_slowdown": [None if tail is None else round(tail, 4) for tail in tails],
+        "held_gib_s": (held_by / 2**30).round(4).tolist(),
+        "busy_gib_s": (busy_by / 2**30).round(5).tolist(),
         "delay_ms": {str(p): round(1000 * float(np.percentile(delay_s, p)), 2) for p in (50, 90, 99, 99.9)},
         "generator_late_ms": round(1000 * float(np.abs(answers.skew_s[good]).max(initial=0.0)), 2),
         "cost": round(sum(held.values()) / busy, 4) if busy else None,
         "held_share": {kind: round(amount / busy, 4) for kind, amount in held.items()} if busy else {},
         "regular_share": round(1.0 - overflowed / arrivals, 5) if arrivals else None,
-        "emergency_busy_share": round(emergency_s / busy_s, 5) if busy_s else None,
+        "emergency_cpu_share": round(emergency_s / busy_s, 5) if busy_s else None,
         "busy_cores": round(busy_s / measured_s, 3),
         "creations": seen.creations,
         "cpu_cores": {kind: round(seconds / measured_s, 4) for kind, seconds in sorted(seen.cpu_s.items())},
@@ -79,26 +88,25 @@ def figures_of(workload: Workload, answers: Answers, seen: Seen, warm_up_s: floa
     }
 
 
-def ratios(runs: Mapping[str, Sequence[Json]], ours: str, baselines: Sequence[str]) -> Json:
-    """Of `runs` by arm, seeds in the same order. Above 1, ours is better."""
+def ratios(runs: Mapping[str, Sequence[Json]], ours: str) -> Json:
+    """Of runs by arm, seeds in the same order: baseline / ours, above 1 where ours is better."""
+    own = runs.get(ours, ())
     found: Json = {"slowdown_ratio": {}, "cost_ratio": {}, "creations_ratio": {}}
-    for baseline in baselines:
-        pairs = list(zip(runs.get(baseline, ()), runs.get(ours, ()), strict=False))
-        if not pairs:
+    for name, others in runs.items():
+        if name == ours or not own or len(others) != len(own):
             continue
-        for key, name in (("slowdown", "slowdown_ratio"), ("cost", "cost_ratio")):
-            found[name][baseline] = round(_geometric_mean([b[key] / o[key] for b, o in pairs]), 3)
-        created = sum(b["creations"] for b, _ in pairs), sum(o["creations"] for _, o in pairs)
-        found["creations_ratio"][baseline] = round(created[0] / created[1], 3) if created[1] else None
-    if mine := runs.get(ours):
-        found["regular_share"] = round(float(np.mean([run["regular_share"] for run in mine])), 5)
-        found["emergency_busy_share"] = round(float(np.mean([r["emergency_busy_share"] for r in mine])), 5)
-        found["lost"] = sum(run["lost"] for runs_of in runs.values() for run in runs_of)
+        found["slowdown_ratio"][name] = rounded(slowdown_ratio(_summaries(others), _summaries(own)))
+        found["cost_ratio"][name] = rounded(cost_ratio(_summaries(others), _summaries(own)))
+        created = sum(run["creations"] for run in others), sum(run["creations"] for run in own)
+        found["creations_ratio"][name] = round(created[0] / max(created[1], 1e-9), 4)
+    if own:
+        found["regular_share"] = round(float(np.mean([run["regular_share"] for run in own])), 5)
+        found["emergency_cpu_share"] = round(float(np.mean([run["emergency_cpu_share"] for run in own])), 5)
     return found
 
 
-def _weighed(seconds: Mapping[str, float], names: Sequence[str], memory_bytes: Floats) -> float:
-    return sum(seconds.get(name, 0.0) * float(of) for name, of in zip(names, memory_bytes, strict=True))
+def _summaries(runs: Sequence[Json]) -> list[Summary]:
+    return [Summary.of_json(run | {"figures": {}}) for run in runs]
 
 
 def _geometric_mean(values: Sequence[float]) -> float:

@@ -8,11 +8,10 @@ from pathlib import Path
 
 from experiments.pulsenet.model import Cluster, Creation
 
-__all__ = ["ARMS", "BASELINES", "OURS", "Plan", "Setting"]
+__all__ = ["ARMS", "OURS", "SYNCHRONOUS", "Plan", "Setting"]
 
 OURS, PAPER, ASYNCHRONOUS, SYNCHRONOUS = "pulsenet", "paper", "asynchronous", "synchronous"
 ARMS = {OURS: 60.0, PAPER: 60.0, ASYNCHRONOUS: 60.0, SYNCHRONOUS: 600.0}  # retention, in seconds
-BASELINES = (ASYNCHRONOUS, SYNCHRONOUS)
 
 
 @dataclass(frozen=True)
