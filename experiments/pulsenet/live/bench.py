@@ -28,7 +28,7 @@ def run(plan: Plan, partial: Path | None, say: Callable[[str], None]) -> Json:
             workload = choose(functions, plan.functions, plan.warm_up_s, plan.measured_s, seed)
             requests = len(workload.requests.at_s)
             say(f"{setting.key}, seed {seed}: {len(workload.functions)} functions, {requests} requests")
-            keep = partial.with_name(f"{partial.name}-{key}".replace(" ", "-")) if partial else None
+            keep = partial.with_name(f"logs of {setting.arm}, seed {seed}") if partial else None
             finished[key] = play(workload, setting, plan.warm_up_s, plan.measured_s, keep) | {
                 "functions": len(workload.functions),
                 "first_minute": workload.first_minute,

@@ -60,7 +60,9 @@ def figures_of(workload: Workload, answers: Answers, seen: Seen, warm_up_s: floa
     held = {kind: float(amounts.sum()) for kind, amounts in by.items()}
     held["created"] = seen.created_s * CREATED_BYTES
     # Containers that wait are shared out by what functions hold, so that the sum is the node's.
-    held_by = np.sum(list(by.values()), axis=0) * (1.0 + held["created"] / max(sum(held.values()) - held["created"], 1.0))
+    held_by = np.sum(list(by.values()), axis=0) * (
+        1.0 + held["created"] / max(sum(held.values()) - held["created"], 1.0)
+    )
     arrivals, overflowed = sum(seen.arrivals.values()), sum(seen.overflowed.values())
     emergency_s = sum(seen.emergency_s.values())
     busy_s = float(ran_s.sum())
@@ -83,6 +85,9 @@ def figures_of(workload: Workload, answers: Answers, seen: Seen, warm_up_s: floa
         "emergency_cpu_share": round(emergency_s / busy_s, 5) if busy_s else None,
         "busy_cores": round(busy_s / measured_s, 3),
         "creations": seen.creations,
+        "creation_s": {f"p{p}": round(float(np.percentile(seen.creation_s, p)), 3) for p in (50, 99)}
+        if seen.creation_s
+        else {},
         "cpu_cores": {kind: round(seconds / measured_s, 4) for kind, seconds in sorted(seen.cpu_s.items())},
         "plane_cpu_cores": round(plane_s / measured_s, 4),
     }

@@ -15,6 +15,7 @@ from typing import Any
 
 from burst_plane.model import NodeState
 from burst_plane.wire.messages import PULSELET, WatchRequest
+from experiments.arrivals import is_ready
 from experiments.pulsenet.live.autoscaler import look
 from experiments.pulsenet.live.objects import NAMESPACE
 from experiments.pulsenet.live.processes import ProcessTimes
@@ -39,6 +40,7 @@ class Seen:
     frozen_s: dict[str, float] = field(default_factory=dict)
     created_s: float = 0.0  # seconds of containers that are created and not started
     creations: int = 0  # of pods
+    creation_s: list[float] = field(default_factory=list)  # until Ready, of each
     arrivals: dict[str, float] = field(default_factory=dict)
     overflowed: dict[str, float] = field(default_factory=dict)
     cpu_s: dict[str, float] = field(default_factory=dict)  # by process
@@ -51,6 +53,7 @@ class Seen:
             _less(self.frozen_s, first.frozen_s),
             self.created_s - first.created_s,
             self.creations - first.creations,
+            self.creation_s[len(first.creation_s) :],
             _less(self.arrivals, first.arrivals),
             _less(self.overflowed, first.overflowed),
             _less(self.cpu_s, first.cpu_s),
@@ -71,7 +74,8 @@ class Observer:
         self._ready: NodeState | None = None
         self._sums = Seen(time.monotonic())
         self._in_emergency: Mapping[str, int] = {}
-        self._known: set[str] = set()
+        self._born: dict[str, float] = {}  # when the first event of a pod arrived
+        self._ready_pods: set[str] = set()
         self._processes = ProcessTimes(plane.lab.directory, plane.node)
         self.failed_looks = 0
         self.loads: list[float] = []
@@ -106,7 +110,7 @@ class Observer:
             self._pass(arrival_s)
             self._pods = {}
             for obj in objects:
-                self._note(obj)
+                self._note(obj, arrival_s)
 
     def apply(self, kind: str, obj: Json, arrival_s: float) -> None:
         with self._lock:
@@ -114,14 +118,17 @@ class Observer:
             if kind == "DELETED":
                 self._pods.pop(obj["metadata"]["uid"], None)
             else:
-                self._note(obj)
+                self._note(obj, arrival_s)
 
-    def _note(self, obj: Json) -> None:
+    def _note(self, obj: Json, arrival_s: float) -> None:
         uid, name = obj["metadata"]["uid"], (obj["metadata"].get("labels") or {}).get("app", "")
         self._pods[uid] = name
-        if uid not in self._known:
-            self._known.add(uid)
+        if uid not in self._born:
+            self._born[uid] = arrival_s
             self._sums.creations += 1
+        if uid not in self._ready_pods and is_ready(obj):
+            self._ready_pods.add(uid)
+            self._sums.creation_s.append(arrival_s - self._born[uid])
 
     # HAProxy and the agent.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from experiments.pulsenet.model import Cluster, Creation
 
-__all__ = ["ARMS", "OURS", "SYNCHRONOUS", "Plan", "Setting"]
+__all__ = ["ARMS", "OURS", "PAPER", "SYNCHRONOUS", "Plan", "Setting"]
 
 OURS, PAPER, ASYNCHRONOUS, SYNCHRONOUS = "pulsenet", "paper", "asynchronous", "synchronous"
 ARMS = {OURS: 60.0, PAPER: 60.0, ASYNCHRONOUS: 60.0, SYNCHRONOUS: 600.0}  # retention, in seconds
