@@ -43,6 +43,12 @@ class Arm:
             return {name: Limits(cpu_us, 0, memory_bytes) for name in peaks}
         return {name: self._limits(peak) for name, peak in peaks.items()}
 
+    def memory_bytes(self, peaks: Peaks) -> int:
+        """What all containers together may use."""
+        if self.ours:
+            return sums(peaks, self.factor)[1]
+        return sum(limits.memory_bytes or 0 for limits in self.limits(peaks).values())
+
     def _limits(self, peak: Mapping[str, float]) -> Limits:
         quota_us = _quota_us(peak, self.factor) if self.cpu_limited else None
         # The kernel allows a burst of at most the quota.
