@@ -86,7 +86,7 @@ def limiter_of(arm: Arm, cpu_us: int, memory_bytes: int, history: Sequence[Histo
     if arm.ours:
         return Chain(arm.ours, cpu_us, memory_bytes, arm.report_period_s)
     if arm.autopilot_every_s:
-        return AutopilotLimits(arm.autopilot_every_s, history)
+        return AutopilotLimits(arm.autopilot_every_s, history, burst=arm.burst)
     return Limiter()
 
 

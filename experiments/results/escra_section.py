@@ -16,6 +16,8 @@ _LIMITS = {
     "no_limit": "no CPU limit",
     "burst": "static limits, 1.5 x peak, with cfs burst",
     "autopilot": "Autopilot every second",
+    "autopilot_burst": "Autopilot every second, with cfs burst",
+    "ours_no_burst": "ours without cfs burst",
     "paper": "the paper's equations",
     "published": "the authors' program",
 }

@@ -80,7 +80,7 @@ class ContainerV1(Container):
         return CpuUse(used_us, int(periods), int(throttled), int(throttled_ns) // 1000)
 
     def limit_files(self) -> Iterable[int]:
-        return (self._files[_QUOTA], self._files[_LIMIT])
+        return [self._files[name] for name in (_QUOTA, _LIMIT, self.BURST) if name in self._files]
 
     @or_gone
     def memory(self) -> Memory:

@@ -71,6 +71,25 @@ def test_burst_makes_room_for_a_smaller_quota_and_returns(node: Node, adopt: Ado
     assert (quota.read_text(), burst.read_text()) == ("45000\n", "40000\n")
 
 
+def test_burst_follows_the_quota_whichever_way(node: Node, adopt: Adopt) -> None:
+    cgroup = node.add()
+    quota, burst = (node.file(cgroup, f"cpu.cfs_{name}_us") for name in ("quota", "burst"))
+    container = adopt(cgroup)
+    container.burst = 1.0
+    for quota_us in (50_000, 20_000, 80_000):
+        assert container.set_quota(quota_us) == WRITTEN
+        assert (quota.read_text(), burst.read_text()) == (f"{quota_us}\n", f"{quota_us}\n")
+    container.burst = 0.5
+    assert container.set_quota(60_000) == WRITTEN
+    assert burst.read_text() == "30000\n"
+    drift = Drift()
+    burst.write_text("1000")  # as another tool for bursts would
+    found = drift.correct(container, *_tick(container))
+    assert [(f.what, f.found, f.ours, f.result) for f in found] == [("burst", 1000, 30_000, WRITTEN)]
+    assert burst.read_text() == "30000\n"
+    assert drift.correct(container, *_tick(container)) == ()
+
+
 def test_nothing_is_written_without_an_original(node: Node) -> None:
     container = open_container(node.hierarchy, node.add())
     assert isinstance(container, Container)
