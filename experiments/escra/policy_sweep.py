@@ -1,4 +1,4 @@
-"""Compares the variants, and ours with and without bursts, in virtual time: throttled periods, slack, waiting work.
+"""Compares the variants in virtual time, ours also without bursts: throttled periods, slack, waiting work.
 
     python -m experiments.escra.policy_sweep [SEED]
 

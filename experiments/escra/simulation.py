@@ -1,7 +1,8 @@
 """Containers under CPU quotas in virtual time, one kernel period a step.
 
 Work arrives, runs on up to `threads` CPUs until the quota is used up, and what is left waits for the next
-period. Run time that is not used is saved up, as far as the burst goes. Quotas decided from a period's telemetry hold from the next period on (or `delay_periods` later).
+period. Run time that is not used is saved up, as far as the burst goes. Quotas decided from a period's
+telemetry hold from the next period on (or `delay_periods` later).
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ __all__ = ["Containers", "Counts"]
 log = structlog.get_logger(__name__)
 
 # Reading memory without page cache costs three times as much as everything else of a container: each is
-# read in every fifth tick, and in every tick while it is near its limit.
-_MEMORY_EVERY = 5
+# read in every tenth tick, and in every tick while it is near its limit.
+_MEMORY_EVERY = 10
 _LIMITS_EVERY = 20  # ticks between two looks for foreign writes that nobody told of
 _AGAIN_S = 1.0  # between two tries to write back what the kernel refused
 

@@ -13,8 +13,8 @@ of the quota.
   were ready and not allowed to run. Give it that at once. If the agent does not know that time, double the
   quota for each throttled period in a row.
 - Otherwise predict the next use. Without bursts that is the highest use of the window, where a period counts
-  less the older it is. So a quota rises in one period and falls over several. With bursts (cpu.max.burst) what
-  a period does not use helps the next one, so the mean counts: of the window, or of its last periods if more.
+  less the older it is: a quota rises in one period and falls over several. With bursts (cpu.max.burst), what
+  a period does not use helps the next one: so the mean counts, of the window, or of its last periods if more.
 - The margin follows the container: gamma / 2 of the prediction, or so many standard deviations of its use if
   that is more. It widens with the share of the window's periods that were throttled.
 - Cuts of less than gamma / 2 and raises of less than gamma / 4 of the quota are not worth a write.
@@ -39,10 +39,10 @@ __all__ = ["CpuContainers", "CpuQuotas", "explain", "initial_quotas_us", "next_q
 _THROTTLED_FROM = 0.1  # mean throttles from which the authors' program raises
 _MOST_DOUBLINGS = 10
 # From experiments/escra/policy_sweep.py. Without bursts: 1 throttles half as often again, 2 has a sixth more
-# slack. With bursts: half as many throttled periods at two thirds of the slack; 0.75 has a fifth less slack and
-# throttles two thirds more often, 2 has a third more slack and throttles half as often.
+# slack. With bursts: two thirds as many throttled periods at little more than half of the slack; 1.5
+# throttles a third less often and has a quarter more slack.
 _MARGIN_DEVIATIONS = 1.5
-_BURST_DEVIATIONS = 1.25
+_BURST_DEVIATIONS = 1.0
 _LAST_PERIODS = 3
 
 

@@ -45,6 +45,23 @@ def test_throttling_is_seen_and_the_quota_follows(node: Node, adopt: Adopt) -> N
     load.end()
 
 
+def test_an_idle_container_that_begins_to_run_is_seen_at_once(node: Node, adopt: Adopt) -> None:
+    cgroup = node.add()
+    container = adopt(cgroup)
+    container.set_quota(5_000)
+    for _ in range(2):
+        load = node.start(cgroup, "spin", 300)
+        for _ in range(20):  # it waits for its order, and nothing of it is read again
+            idle = _cpu(container)
+        load.begin()
+        load.report()
+        busy = _cpu(container)
+        assert busy.used_us > idle.used_us
+        assert busy.nr_periods > idle.nr_periods
+        assert busy.nr_throttled > idle.nr_throttled
+        load.end()
+
+
 def test_a_quota_above_the_pods_is_refused_and_the_old_one_stays(node: Node, adopt: Adopt) -> None:
     cgroup = node.add()
     pod = node.hierarchy.tree("cpu") / cgroup.path / ".." / "cpu.cfs_quota_us"
