@@ -26,6 +26,7 @@ log = structlog.get_logger(__name__)
 _WATCH_S = 25
 # A watch that ends sooner, without a word, is a fault (client-go's reflector has the same limit).
 _SHORTEST_WATCH_S = 1.0
+_ABSENT_S = 5.0  # until an absent collection is asked for again
 _BACKOFF_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -47,10 +48,16 @@ class Consumer(Protocol):
 
 
 class Watch:
-    """Feeds one collection of the API server to one consumer, in a thread of its own."""
+    """Feeds one collection of the API server to one consumer, in a thread of its own.
 
-    def __init__(self, kube: Kube, path: str, consumer: Consumer, **selectors: str) -> None:
+    A collection that `may_be_absent` (the CRD of a part that is not installed) counts as synced without one.
+    What was known of it stays: an API server that has just started has no CRD for a moment."""
+
+    def __init__(
+        self, kube: Kube, path: str, consumer: Consumer, *, may_be_absent: bool = False, **selectors: str
+    ) -> None:
         self._kube, self._path, self._consumer, self._selectors = kube, path, consumer, selectors
+        self._may_be_absent = may_be_absent
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"watch {path}", daemon=True)
         self._last_contact_s = -float("inf")
@@ -79,6 +86,11 @@ class Watch:
                 # 410 Gone: the server forgot our version. Anything else may be a passing fault of its
                 # own (a restart answers 503, then 401/403 while its caches fill): list again as well.
                 self._version = ""
+                if error.code == 404 and self._may_be_absent:
+                    self._last_contact_s = time.monotonic()
+                    self.synced.set()
+                    self._stopping.wait(_ABSENT_S)
+                    continue
                 log.info("watch restarts", path=self._path, code=error.code, reason=error.message)
                 self._back_off(at_once=error.code == 410)
             except KubeUnreachable as error:
