@@ -29,6 +29,7 @@ from burst_plane.wire.messages import AgentAddress
 from surgekit.kube.client import Kube
 from surgekit.kube.conditions import status_before
 from surgekit.kube.events import Events
+from surgekit.process.modes import Mode
 
 __all__ = ["Reconciler", "World"]
 
@@ -82,7 +83,9 @@ class Reconciler:
         if time.monotonic() - self._scaled_s >= self._settings.scale_every_s:
             self._scaled_s = time.monotonic()
             self._regular.scale(session, self._functions)
-        self._regular.release_gone(gone)
+        self._regular.release(
+            [*gone, *(known for known in self._functions if known.mode is not Mode.ENFORCE)]
+        )
         self._statuses.write(session, self._functions, readiness)
         self._show(session, readiness)
         return _LEAST_GAP_S if more else _EVERY_S

@@ -80,10 +80,13 @@ def test_off_undoes_everything_and_leaves_no_function_at_zero(plane: Callable[..
     made.step(200, in_regular=0.0)
     assert made.replicas() == 0
     made.api.patch(BURST_FUNCTION, {"spec": {"mode": "off"}})
-    made.step()
+    made.api.fail(ApiError(500, "InternalError", "oops"), when=lambda c: c.path.endswith("/scale"))
+    made.step(0)
+    made.step(0.5)
     assert not made.directory.functions
     assert made.links.told == {"n1": ()}
     assert made.replicas() == 1
+    made.step()
     assert made.condition("Overflow") == ("False", "Off")
     assert made.condition("Eligible") == ("False", "Off")
     made.api.patch("/apis/apps/v1/namespaces/shop/deployments/resize", {"spec": {"replicas": 0}})

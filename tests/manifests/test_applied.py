@@ -42,6 +42,7 @@ PROMETHEUS_OPERATOR = (
         "adapter/apiservices",
         "limit-allocator",
         "burst-plane",
+        "burst-plane/agent",
     ],
 )
 def test_the_api_server_takes_everything_and_warns_of_nothing(installed: Lab, directory: str) -> None:
