@@ -8,7 +8,7 @@ from pathlib import Path
 
 from experiments.pulsenet.model import Cluster, Creation
 
-__all__ = ["ARMS", "OURS", "PAPER", "SYNCHRONOUS", "Plan", "Setting"]
+__all__ = ["ARMS", "DEFAULTS", "OURS", "PAPER", "SYNCHRONOUS", "Plan", "Setting"]
 
 OURS, PAPER, ASYNCHRONOUS, SYNCHRONOUS = "pulsenet", "paper", "asynchronous", "synchronous"
 ARMS = {OURS: 60.0, PAPER: 60.0, ASYNCHRONOUS: 60.0, SYNCHRONOUS: 600.0}  # retention, in seconds
@@ -32,6 +32,15 @@ class Setting:
         return f"{self.arm} {self.retention_s:g} s, creation {self.creation.alone_s:g} s"
 
 
+DEFAULTS = {arm: Setting(arm, retention_s) for arm, retention_s in ARMS.items()}
+_SLOW = Creation(alone_s=3.0)
+_SWEEP = (
+    Setting(OURS, 10.0),
+    Setting(OURS, 60.0, creation=_SLOW),
+    Setting(ASYNCHRONOUS, 60.0, creation=_SLOW),
+)
+
+
 @dataclass(frozen=True)
 class Plan:
     arms: tuple[str, ...] = (OURS, ASYNCHRONOUS, SYNCHRONOUS, PAPER)
@@ -39,6 +48,7 @@ class Plan:
     functions: int = 100
     warm_up_s: float = 180.0
     measured_s: float = 540.0
+    sweep: bool = False  # also other settings, with which the simulation is compared
     data: Path | None = None
 
     @classmethod
@@ -53,12 +63,14 @@ class Plan:
 
     @property
     def minutes(self) -> float:
-        """About: a lab takes a minute to begin, and its last requests some more."""
-        return len(self.arms) * len(self.seeds) * (self.warm_up_s + self.measured_s + 90.0) / 60.0
+        """About: a lab takes a minute to begin, and the last requests up to two."""
+        runs = len(self.seeds) * (len(self.arms) + len(_SWEEP) * self.sweep)
+        return runs * (self.warm_up_s + self.measured_s + 150.0) / 60.0
 
     def settings(self) -> Iterator[tuple[int, Setting]]:
         """Seeds and arms, beginning with another arm for each seed."""
         for seed in self.seeds:
             first = seed % len(self.arms)
             for arm in (*self.arms[first:], *self.arms[:first]):
-                yield seed, Setting(arm, ARMS[arm])
+                yield seed, DEFAULTS[arm]
+            yield from ((seed, setting) for setting in _SWEEP if self.sweep)
