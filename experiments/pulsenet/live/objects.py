@@ -17,6 +17,8 @@ MODEL = "hello"  # the one function of the traffic model: a path says how long a
 # An instance has a core, as in the paper (section 3.1). What a container needs; costs are counted with the
 # trace's memory instead.
 _RESOURCES = {"cpu": "1", "memory": "64Mi"}
+# Knative gives a pod the request's time-out, 300 s, to end. Kubernetes' 30 s would cut off long requests.
+_GRACE_S = 300
 
 
 def objects(names: Sequence[str], replicas: Sequence[int], variant: str, keepalive_s: float) -> list[Json]:
@@ -85,6 +87,7 @@ def _of(name: str, replicas: int, variant: str, keepalive_s: float) -> list[Json
                     "metadata": {"labels": labels | {FUNCTION: MODEL}},
                     "spec": {
                         "automountServiceAccountToken": False,
+                        "terminationGracePeriodSeconds": _GRACE_S,
                         "containers": [
                             {
                                 "name": CONTAINER,
