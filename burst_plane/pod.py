@@ -51,11 +51,12 @@ _CONTAINER_SECURITY = frozenset(
     }
 )  # fmt: skip
 _RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
-# What containerd gives a container whose spec says nothing; effective for user 0 only.
+# What containerd gives a container whose spec says nothing, without NET_RAW (oci_spec.py says why); effective
+# for user 0 only.
 _DEFAULT_CAPABILITIES = frozenset(
     f"CAP_{name}"
     for name in (
-        "CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "MKNOD", "NET_RAW", "SETGID", "SETUID", "SETFCAP",
+        "CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "MKNOD", "SETGID", "SETUID", "SETFCAP",
         "SETPCAP", "NET_BIND_SERVICE", "SYS_CHROOT", "KILL", "AUDIT_WRITE",
     )
 )  # fmt: skip

@@ -137,7 +137,9 @@ def test_the_security_context_is_kept_and_never_widened() -> None:
     )
     as_root = read(pod({"securityContext": {"runAsUser": 0}})).security
     assert "CAP_CHOWN" in as_root.capabilities
-    assert "CAP_SYS_ADMIN" not in as_root.capabilities
+    assert not {"CAP_SYS_ADMIN", "CAP_NET_RAW"} & set(as_root.capabilities)
+    with pytest.raises(Missing, match="CAP_NET_RAW"):
+        read(pod({"securityContext": {"runAsUser": 0, "capabilities": {"add": ["NET_RAW"]}}}))
     assert read(POD).security.capabilities == ()
 
 
