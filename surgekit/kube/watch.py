@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import orjson
@@ -27,6 +27,9 @@ _WATCH_S = 25
 # A watch that ends sooner, without a word, is a fault (client-go's reflector has the same limit).
 _SHORTEST_WATCH_S = 1.0
 _BACKOFF_S = (0.2, 0.5, 1.0, 2.0, 5.0)
+# A gathering watch reads for at least this share of the time that it rests: it keeps up with 5,000 changes a
+# second.
+_READS = 0.25
 
 
 def overdue(ages_s: Mapping[str, float], longest_s: float) -> str:
@@ -47,10 +50,24 @@ class Consumer(Protocol):
 
 
 class Watch:
-    """Feeds one collection of the API server to one consumer, in a thread of its own."""
+    """Feeds one collection of the API server to one consumer, in a thread of its own.
 
-    def __init__(self, kube: Kube, path: str, consumer: Consumer, **selectors: str) -> None:
+    With `gather_s` it rests so long after it has read, and then reads what has come meanwhile: to wake up for
+    a change costs more than to read it. The first change after a silence is read at once.
+    `decode` may leave out what the consumer does not read of an object.
+    """
+
+    def __init__(
+        self,
+        kube: Kube,
+        path: str,
+        consumer: Consumer,
+        gather_s: float = 0.0,
+        decode: Callable[[bytes], dict[str, Any]] = orjson.loads,
+        **selectors: str,
+    ) -> None:
         self._kube, self._path, self._consumer, self._selectors = kube, path, consumer, selectors
+        self._gather_s, self._decode = gather_s, decode
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"watch {path}", daemon=True)
         self._last_contact_s = -float("inf")
@@ -117,14 +134,17 @@ class Watch:
             timeoutSeconds=_WATCH_S,
             **self._selectors,
         )
-        heard = False
+        heard, rested_s = False, began_s
         for lines in batches:
             if self._stopping.is_set():
                 return
             heard, self._last_contact_s = True, time.monotonic()
             for line in filter(None, lines):
-                self._take(orjson.loads(line), self._last_contact_s)
+                self._take(self._decode(line), self._last_contact_s)
             self._failures = 0
+            if self._gather_s and time.monotonic() - rested_s > _READS * self._gather_s:
+                self._stopping.wait(self._gather_s)
+                rested_s = time.monotonic()
         ended_s = time.monotonic()
         if not heard and ended_s - began_s < _SHORTEST_WATCH_S:
             raise KubeUnreachable(f"watch {self._path} ended at once, without a word")
