@@ -13,7 +13,7 @@ __all__ = ["REASONS", "Readiness", "conditions", "invalid", "overflows"]
 REASONS = {
     "Eligible": (
         "Eligible", "Resolving", "CannotBeHonoured", "Refused", "NoTarget", "NotAllowed", "EgressPolicy",
-        "TooManyFunctions", "InvalidSpec", "Off",
+        "TooManyFunctions", "TargetTaken", "InvalidSpec", "Off",
     ),
     "Overflow": ("Enforcing", "Shadow", "Off", "NotEligible", "NoAgents", "InvalidSpec"),
     "Ready": ("Prepared", "Preparing", "CannotPrepare", "NotEligible", "NoAgents", "InvalidSpec"),
@@ -38,6 +38,8 @@ class Readiness:
 
 def conditions(mode: Mode, reason: str, message: str, readiness: Readiness) -> list[Condition]:
     """`reason` and `message` are the resolution's."""
+    if reason == "InvalidSpec":
+        return invalid(message)
     eligible = None if reason == "Resolving" else reason == "Eligible"
     return [
         Condition("Eligible", eligible, reason, message),
@@ -46,9 +48,10 @@ def conditions(mode: Mode, reason: str, message: str, readiness: Readiness) -> l
     ]
 
 
-def overflows(mode: Mode, eligible: bool, readiness: Readiness) -> bool:
-    """Whether HAProxy may ask for emergency instances. In shadow it asks, and is always refused."""
-    return mode is not Mode.OFF and eligible and readiness.agents > 0
+def overflows(mode: Mode, readiness: Readiness) -> bool:
+    """Whether HAProxy may ask for emergency instances of an eligible function. In shadow it asks, and is
+    always refused."""
+    return mode is not Mode.OFF and readiness.agents > 0
 
 
 def invalid(why: str) -> list[Condition]:

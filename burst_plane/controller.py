@@ -11,7 +11,7 @@ from pathlib import Path
 from burst_plane.leader_session import LeaderSession, Placements
 from burst_plane.link import AgentLinks
 from burst_plane.metrics import ControllerMetrics
-from burst_plane.reconciler import Reconciler
+from burst_plane.reconciler import Reconciler, World
 from burst_plane.settings import Settings
 from burst_plane.sources import ClusterSource
 from burst_plane.wire.messages import DIRECTOR, TrafficReport
@@ -27,7 +27,7 @@ from surgekit.wire.server import Method, ServerThread, WireServer
 __all__ = ["LEASE_NAME", "Controller", "run"]
 
 LEASE_NAME = "surgekit-burst-controller"
-_SESSIONS_A_TAKEOVER = 64
+_SESSIONS = 1 << 20  # more than a process can have
 
 
 class Controller(controller.Controller):
@@ -65,8 +65,8 @@ class Controller(controller.Controller):
 
         def begin() -> LeaderSession:
             nonlocal sessions
-            term = lease.transitions * _SESSIONS_A_TAKEOVER + min(sessions, _SESSIONS_A_TAKEOVER - 1)
             sessions += 1
+            term = lease.transitions * _SESSIONS + sessions
             links = AgentLinks(thread.loop, term, settings.agent_name, settings.client_tls_directory)
             self._session = session = LeaderSession(
                 thread.loop,
@@ -80,18 +80,8 @@ class Controller(controller.Controller):
 
         self.lead("traffic", begin)
         about = events.about("surgekit.dev/v1alpha1", "BurstFunction")
-        self._objects = self.lead(
-            "objects",
-            lambda: Reconciler(
-                settings,
-                kube,
-                source,
-                about,
-                metrics,
-                session=lambda: self._session,
-                leads=lambda: self.leads,
-            ),
-        )
+        world = World(kube, source, about, metrics, session=lambda: self._session, leads=lambda: self.leads)
+        self._objects = self.lead("objects", lambda: Reconciler(settings, world))
 
     def _end(self) -> None:
         self._session = None

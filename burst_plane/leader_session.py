@@ -147,13 +147,14 @@ class LeaderSession:
         """Raise MessageError. Functions that have no BurstFunction are left out."""
         if len(report.functions) > _MOST_REPORTED:
             raise MessageError(f"{len(report.functions)} functions; at most {_MOST_REPORTED} are read")
+        for seen in report.functions:
+            counted = (seen.arrivals, seen.started, seen.hits, seen.refused, seen.failed)
+            amounts = (seen.in_regular, seen.queued, seen.in_emergency)
+            if not all(0 <= n < 1 << 32 for n in counted) or not all(0 <= n < 1e9 for n in amounts):
+                raise MessageError("a number is out of range")
         now_s = time.monotonic()
         with self.lock:
             for seen in report.functions:
-                counted = (seen.arrivals, seen.started, seen.hits, seen.refused, seen.failed)
-                amounts = (seen.in_regular, seen.queued, seen.in_emergency)
-                if not all(0 <= n < 1 << 32 for n in counted) or not all(0 <= n < 1e9 for n in amounts):
-                    raise MessageError("a number is out of range")
                 if account := self.accounts.get(seen.function):
                     account.take(report.placement[:100], seen, now_s)
 

@@ -36,9 +36,10 @@ class AgentLinks:
         self._loop, self._term, self._name, self._tls = loop, term, agent_name, tls_directory
         self._tasks: dict[AgentAddress, asyncio.Task[None]] = {}
         self._wanted: dict[str, tuple[Preparation, ...]] = {}
-        self._changed: dict[str, asyncio.Event] = {}
+        self._changed: dict[AgentAddress, asyncio.Event] = {}
+        self._said: dict[AgentAddress, NodeState] = {}
         self._sequence = 0
-        self.states: Mapping[str, tuple[NodeState, float]] = {}  # by node; replaced as a whole
+        self.states: Mapping[str, NodeState] = {}  # by node, of agents that answer; replaced as a whole
 
     def follow(self, agents: Iterable[AgentAddress]) -> None:
         self._loop.call_soon_threadsafe(self._follow, frozenset(agents))
@@ -57,8 +58,8 @@ class AgentLinks:
 
     def _prepare(self, wanted: dict[str, tuple[Preparation, ...]]) -> None:
         before, self._wanted = self._wanted, wanted
-        for node, event in self._changed.items():
-            if before.get(node) != wanted.get(node):
+        for agent, event in self._changed.items():
+            if before.get(agent.node) != wanted.get(agent.node):
                 event.set()
 
     async def _attend(self, agent: AgentAddress) -> None:
@@ -71,34 +72,42 @@ class AgentLinks:
                 name = self._name if self._tls else ""
                 client = WireClient(f"{host}:{agent.port}", PULSELET, self._tls, name)
                 async with asyncio.TaskGroup() as tasks:
-                    tasks.create_task(self._tell(agent.node, client))
-                    tasks.create_task(self._watch(agent.node, client))
+                    tasks.create_task(self._tell(agent, client))
+                    tasks.create_task(self._watch(agent, client))
             except* (WireError, MessageError, OSError) as errors:
                 log.info("agent lost", node=agent.node, error=str(errors.exceptions[0]))
             except* Exception:  # a fault of ours must not end it for good
                 log.exception("agent lost", node=agent.node)
             finally:
-                self.states = {n: of for n, of in self.states.items() if n != agent.node}
+                self._hear(agent, None)
+                self._changed.pop(agent, None)
                 if client is not None:
                     await client.close()
             failures = 1 if time.monotonic() - began_s > _LONGEST_S else failures + 1
             await asyncio.sleep(back_off_s(failures, _FIRST_S, _LONGEST_S))
 
-    async def _watch(self, node: str, client: WireClient) -> None:
+    async def _watch(self, agent: AgentAddress, client: WireClient) -> None:
         async for state in client.stream("Watch", WatchRequest(), NodeState):
-            self.states = {**self.states, node: (state, time.monotonic())}
+            self._hear(agent, state)
         raise WireError("UNAVAILABLE", "the agent ended the stream", sent=True)
 
-    async def _tell(self, node: str, client: WireClient) -> None:
-        event = self._changed[node] = asyncio.Event()
+    def _hear(self, agent: AgentAddress, state: NodeState | None) -> None:
+        """While an agent is replaced, a node may have two."""
+        self._said.pop(agent, None)
+        if state is not None:
+            self._said[agent] = state
+        self.states = {of.node: state for of, state in self._said.items()}
+
+    async def _tell(self, agent: AgentAddress, client: WireClient) -> None:
+        event = self._changed[agent] = asyncio.Event()
         while True:
             event.clear()
-            if (wanted := self._wanted.get(node)) is not None:
+            if (wanted := self._wanted.get(agent.node)) is not None:
                 self._sequence += 1
                 message = PrepareRequest(term=self._term, sequence=self._sequence, preparations=wanted)
                 reply = await client.call("Prepare", message, PrepareReply, _PREPARE_S)
                 if not reply.accepted:
-                    log.warning("agent knows a later leader", node=node, term=self._term)
+                    log.warning("agent knows a later leader", node=agent.node, term=self._term)
             try:
                 await asyncio.wait_for(event.wait(), _AGAIN_S)
             except TimeoutError:

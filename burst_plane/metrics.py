@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
@@ -19,54 +19,67 @@ _FUNCTION = ["namespace", "function"]
 class ControllerMetrics:
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
-        self._functions = Gauge(
-            "surgekit_burst_functions", "BurstFunctions by the reason of their condition Overflow",
-            ["reason"], registry=registry,
-        )  # fmt: skip
-        self._eligible = Gauge(
-            "surgekit_burst_eligibility", "BurstFunctions by the reason of their condition Eligible",
-            ["reason"], registry=registry,
-        )  # fmt: skip
+
+        def gauge(name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
+            return Gauge(name, text, labels, registry=registry)
+
+        def counter(name: str, text: str, label: str) -> Counter:
+            return Counter(name, text, [label], registry=registry)
+
+        self._functions = gauge(
+            "surgekit_burst_controller_functions",
+            "BurstFunctions by the reason of their condition Overflow",
+            ["reason"],
+        )
+        self._eligible = gauge(
+            "surgekit_burst_controller_eligibility",
+            "BurstFunctions by the reason of their condition Eligible",
+            ["reason"],
+        )
         # What scaling.via: metric is for: an HPA, a KneePolicy or a ComboFunc's collector reads it.
-        self._concurrency = Gauge(
-            "surgekit_burst_concurrency",
+        self._concurrency = gauge(
+            "surgekit_burst_controller_concurrency",
             "Requests at once that regular instances should take: in them, queued, and what the filter counts"
             " of those in emergency instances; the mean over the stable window",
-            _FUNCTION, registry=registry,
-        )  # fmt: skip
-        self._requests = Gauge(
-            "surgekit_burst_requests_in_flight", "Requests at once, by track: regular, queued, emergency",
-            [*_FUNCTION, "track"], registry=registry,
-        )  # fmt: skip
-        self._share = Gauge(
-            "surgekit_burst_emergency_share",
+            _FUNCTION,
+        )
+        self._requests = gauge(
+            "surgekit_burst_controller_requests_in_flight",
+            "Requests at once, by track: regular, queued, emergency",
+            [*_FUNCTION, "track"],
+        )
+        self._share = gauge(
+            "surgekit_burst_controller_emergency_share",
             "Share of the last hour's requests that emergency instances served",
-            _FUNCTION, registry=registry,
-        )  # fmt: skip
-        self._prepared = Gauge(
-            "surgekit_burst_prepared_instances", "Instances that are created or frozen, and not in use",
-            ["what"], registry=registry,
-        )  # fmt: skip
-        self._hits = Gauge(
-            "surgekit_burst_hit_share",
-            "Share of emergency starts from a prepared instance, since this replica leads", registry=registry,
-        )  # fmt: skip
-        self.scalings = Counter(
-            "surgekit_burst_scalings", "Numbers of regular instances that were set: up, down, failed",
-            ["what"], registry=registry,
-        )  # fmt: skip
-        self.resolutions = Counter(
-            "surgekit_burst_resolutions", "Pod templates looked at, by the reason of the condition Eligible",
-            ["reason"], registry=registry,
-        )  # fmt: skip
-        self.failures = Counter(
-            "surgekit_burst_failures", "Failures of: status, resolve, scale", ["what"], registry=registry
+            _FUNCTION,
+        )
+        self._prepared = gauge(
+            "surgekit_burst_controller_prepared_instances",
+            "Instances that are created or frozen, and not in use",
+            ["what"],
+        )
+        self._hits = gauge(
+            "surgekit_burst_controller_hit_share",
+            "Share of emergency starts from a prepared instance, since this replica leads",
+        )
+        self.scalings = counter(
+            "surgekit_burst_controller_scalings",
+            "Numbers of regular instances that were set: up, down, failed",
+            "what",
+        )
+        self.resolutions = counter(
+            "surgekit_burst_controller_resolutions",
+            "Pod templates looked at, by the reason of the condition Eligible",
+            "reason",
+        )
+        self.failures = counter(
+            "surgekit_burst_controller_failures", "Failures of: status, resolve, register", "what"
         )
         self._shown: set[tuple[str, str]] = set()
 
     def gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
         """A gauge that is read when Prometheus asks."""
-        Gauge(f"surgekit_burst_{name}", text, registry=self.registry).set_function(value)
+        Gauge(f"surgekit_burst_controller_{name}", text, registry=self.registry).set_function(value)
 
     def show(self, functions: Iterable[tuple[Function, View, float | None]]) -> None:
         """Each function's traffic; the last is the window's average. Functions that are gone are dropped."""

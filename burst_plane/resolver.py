@@ -6,19 +6,18 @@ ResourceQuota, mutation. What would refuse a regular pod refuses the emergency i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import structlog
 
 from burst_plane.burst_function import BurstFunction
 from burst_plane.egress import EgressPolicy, forbidding
-from burst_plane.model import InstanceSpec
+from burst_plane.functions import Resolution
 from burst_plane.pod import Missing, Reference, decoded, read_instance, references
 from surgekit.kube.api_path import InvalidPath, Resource
 from surgekit.kube.client import ApiError, Kube
 
-__all__ = ["ROLE", "Resolution", "Resolver"]
+__all__ = ["ROLE", "Resolver"]
 
 log = structlog.get_logger(__name__)
 Json = dict[str, Any]
@@ -34,15 +33,6 @@ _LONGEST_MESSAGE = 500
 _SPEEDS = Resource("surgekit.dev/v1alpha1", "nodespeeds").path()
 
 
-@dataclass(frozen=True, slots=True)
-class Resolution:
-    """A function's instance, or why it has none: `reason` is the condition Eligible's."""
-
-    spec: InstanceSpec | None
-    reason: str
-    message: str
-
-
 class Resolver:
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
@@ -55,19 +45,19 @@ class Resolver:
             return self._resolve(function, port, policies)
         except _Refused as refused:
             return Resolution(None, refused.reason, str(refused)[:_LONGEST_MESSAGE])
-        except Missing as missing:
-            return Resolution(None, "CannotBeHonoured", str(missing)[:_LONGEST_MESSAGE])
-        except InvalidPath as error:
+        except (Missing, InvalidPath) as error:
             return Resolution(None, "CannotBeHonoured", str(error)[:_LONGEST_MESSAGE])
+        except (TypeError, AttributeError, KeyError, ValueError) as error:  # a field of another type
+            why = f"its pod cannot be read: {type(error).__name__}: {error}"
+            return Resolution(None, "CannotBeHonoured", why[:_LONGEST_MESSAGE])
 
     def speeds(self) -> dict[str, float]:
         """Creations a second of each node, relative to the mean; empty where no probe measures."""
         try:
             objects, _ = self._kube.list_all(_SPEEDS)
-        except ApiError as error:
-            if error.code in (403, 404):
-                return {}
-            raise
+        except ApiError as error:  # without them all nodes count as equally fast
+            log.info("no node speeds", error=str(error))
+            return {}
         taus = {}
         for obj in objects:
             tau = (obj.get("status") or {}).get("tauCreateSeconds")
@@ -85,7 +75,8 @@ class Resolver:
             raise _Refused("EgressPolicy", why)
         resolved = {of: self._data(function.function.namespace, of) for of in references(pod)}
         spec = read_instance(pod, resolved, port, function.longest_s)
-        return Resolution(spec, "Eligible", "emergency instances can stand in for its pods")
+        said = "emergency instances can stand in for its pods"
+        return Resolution(spec, "Eligible", said, spec.template)
 
     def _template(self, function: BurstFunction) -> Json:
         target = function.target

@@ -60,7 +60,7 @@ class Scaler:
 
     def record(self, seen: Concurrency, now_s: float) -> None:
         second = math.floor(now_s)
-        if not self._seconds or second - self._seconds[-1][0] > self._buckets:
+        if not self._seconds or second - self._seconds[-1][0] >= self._buckets:
             self._seconds.clear()
             self._first = second
         if self._seconds and self._seconds[-1][0] == second:

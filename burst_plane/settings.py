@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from burst_plane.preparing import Sizing
 from surgekit.process.modes import Mode
 from surgekit.process.settings import LeaderSettings, SettingsError, setting
 
@@ -72,8 +73,26 @@ class Settings(LeaderSettings):
     )  # fmt: skip
 
     def __post_init__(self) -> None:
+        self.fixed_agents  # noqa: B018  # raises SettingsError
+
+    @property
+    def fixed_agents(self) -> list[tuple[str, str, int]]:
+        """`agents` as (node, address, port). Raise SettingsError."""
+        result = []
         for text in self.agents:
             node, sign, place = text.partition("=")
             host, _, port = place.rpartition(":")
-            if not (node and sign and host and port.isdecimal()):
+            if not (node and sign and host and port.isdecimal() and len(port) <= 5):
                 raise SettingsError(f"agents: {text!r} is not NODE=ADDRESS:PORT")
+            result.append((node, host.strip("[]"), int(port)))
+        return result
+
+    @property
+    def sizing(self) -> Sizing:
+        return Sizing(
+            hit_share=self.hit_share,
+            least=self.least_prepared,
+            most=self.most_prepared,
+            least_nodes=self.least_nodes,
+            frozen_starts=self.frozen_starts,
+        )

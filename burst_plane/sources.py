@@ -13,10 +13,12 @@ from burst_plane.settings import Settings
 from surgekit.kube.api_path import Resource
 from surgekit.kube.checked import checked
 from surgekit.kube.client import Kube
+from surgekit.kube.scale_target import ScaleTarget
 from surgekit.kube.table import RowTable, Unreadable, by_full_name, by_name
 from surgekit.kube.watch import Watch
 
 __all__ = [
+    "ANNOTATION",
     "SERVICE_LABEL",
     "AgentPod",
     "ClusterSource",
@@ -28,6 +30,7 @@ __all__ = [
 
 Json = dict[str, Any]
 SERVICE_LABEL = "surgekit.dev/burst-function"
+ANNOTATION = "surgekit.dev/burst"  # on a Deployment: the mode of the BurstFunction that it asks for
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,8 @@ class Replicas:
     generation: int
     asked: int
     ready: int
+    burst: str  # the annotation that registers it; empty: none
+    uid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +57,13 @@ def _unchanged(obj: Json) -> Json:
 
 @checked
 def read_replicas(obj: Json) -> Replicas:
-    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    metadata, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
     return Replicas(
-        obj["metadata"].get("generation", 0), spec.get("replicas", 1), status.get("readyReplicas") or 0
+        metadata.get("generation", 0),
+        spec.get("replicas", 1),
+        status.get("readyReplicas") or 0,
+        (metadata.get("annotations") or {}).get(ANNOTATION, ""),
+        metadata["uid"],
     )
 
 
@@ -138,9 +147,14 @@ class ClusterSource:
         with self._lock:
             return [self._functions.rows[name] for name in sorted(self._functions.rows)]
 
-    def deployment(self, namespace: str, name: str) -> Replicas | None:
+    def deployment(self, target: ScaleTarget) -> Replicas | None:
         with self._lock:
-            return self._deployments.rows.get((namespace, name))
+            return self._deployments.rows.get((target.namespace, target.name))
+
+    def registered(self) -> dict[tuple[str, str], Replicas]:
+        """Deployments with the annotation, by namespace and name."""
+        with self._lock:
+            return {key: row for key, row in self._deployments.rows.items() if row.burst}
 
     def port(self, namespace: str, function: str) -> int | str | None:
         """What the function's Service sends requests to; of several Services the first by name."""

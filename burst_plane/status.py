@@ -14,7 +14,7 @@ from surgekit.kube.conditions import Condition, stamp
 from surgekit.kube.conditions import conditions as in_api_form
 from surgekit.process.modes import Mode
 
-__all__ = ["Regular", "history_before", "invalid_status", "status_of"]
+__all__ = ["Facts", "Regular", "history_before", "invalid_status", "status_of"]
 
 Json = dict[str, Any]
 _LONGEST = 500
@@ -29,23 +29,26 @@ class Regular:
     reason: str
 
 
-def status_of(
-    before: Json,
-    said: Sequence[Condition],
-    generation: int,
-    mode: Mode,
-    template: str,
-    view: View,
-    saved: Sequence[tuple[float, int]],
-    regular: Regular,
-    readiness: Readiness,
-    now_s: float,
-) -> Json:
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a status tells."""
+
+    generation: int
+    mode: Mode
+    template: str
+    view: View
+    saved: Sequence[tuple[float, int]]  # the filter's history
+    regular: Regular
+    readiness: Readiness
+
+
+def status_of(before: Json, said: Sequence[Condition], facts: Facts, now_s: float) -> Json:
     """The `status` of a merge patch: None removes a key."""
+    view, regular, readiness = facts.view, facts.regular, facts.readiness
     return {
-        "observedGeneration": generation,
-        "mode": str(mode),
-        "template": template or None,
+        "observedGeneration": facts.generation,
+        "mode": str(facts.mode),
+        "template": facts.template or None,
         "requestsPerSecond": _decimal(view.arrivals_per_s),
         "regular": {
             "ready": regular.ready,
@@ -72,11 +75,11 @@ def status_of(
             "percentile": None if view.percentile_s is None else _decimal(view.percentile_s),
             "counts": view.counts,
             "savedTime": stamp(now_s),
-            "seconds": [iat_s for iat_s, _ in saved],
-            "number": [number for _, number in saved],
+            "seconds": [iat_s for iat_s, _ in facts.saved],
+            "number": [number for _, number in facts.saved],
         },
         "observedTime": stamp(now_s),
-        "conditions": _conditions(before, said, generation, now_s),
+        "conditions": _conditions(before, said, facts.generation, now_s),
     }
 
 

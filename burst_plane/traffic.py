@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from burst_plane.burst_function import BurstFunction
@@ -23,8 +23,10 @@ _MINUTE_S, _HOUR_S = 60.0, 3600.0
 
 def parameters_of(function: BurstFunction) -> Parameters:
     """A keepalive below the window would mean nothing, so the window is no longer than it."""
+    # The scale of a ComboFunc counts requests at once, that of everything else pods.
+    concurrency = 1 if function.target.kind == "ComboFunc" else function.concurrency
     return Parameters(
-        concurrency=float(function.concurrency),
+        concurrency=float(concurrency),
         target_share=function.target_percentage / 100.0,
         window_s=min(_WINDOW_S, max(function.keepalive_s, _LEAST_WINDOW_S)),
         keepalive_s=function.keepalive_s,
@@ -119,8 +121,12 @@ class Account:
 
     def tick(self, now_s: float) -> None:
         """Once a second: what all placements see together goes into the window."""
-        if self._drop_late(now_s):
+        if self.heard(now_s):
             self.scaler.record(self.concurrency(now_s), now_s)
+
+    def heard(self, now_s: float) -> bool:
+        """Whether any placement reports it now."""
+        return bool(self._drop_late(now_s))
 
     def concurrency(self, now_s: float) -> Concurrency:
         latest = self._drop_late(now_s)
@@ -150,6 +156,6 @@ class Account:
             self.counts(now_s),
         )
 
-    def _drop_late(self, now_s: float) -> Iterable[FunctionTraffic]:
+    def _drop_late(self, now_s: float) -> list[FunctionTraffic]:
         self._latest = {p: (t, at_s) for p, (t, at_s) in self._latest.items() if now_s - at_s < _LATE_S}
         return [traffic for traffic, _ in self._latest.values()]

@@ -7,6 +7,7 @@ several sizes fill up at the same rate (section 5.1: traffic is shared by capaci
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from surgekit.haproxy.slots import Slots
 __all__ = ["Pod", "Server", "desired", "difference", "read_back", "slot_name", "weights"]
 
 _MOST_WEIGHT = 256  # the most that HAProxy accepts
+_SLOT = re.compile(r"s(\d+)")
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,9 @@ def read_back(count: int, servers: Iterable[ServerState]) -> tuple[Slots, dict[i
     """
     taken, left, sent = {}, {}, {}
     for server in servers:
-        number, name = int(server.name.removeprefix("s")), Pod(server.address, server.port, 0).name
+        if not (found := _SLOT.fullmatch(server.name)):
+            continue  # the emergency track, and the backup
+        number, name = int(found[1]), Pod(server.address, server.port, 0).name
         if server.weight:
             taken[number] = name
             sent[number] = Server(server.address, server.port, server.weight, 0)

@@ -60,6 +60,7 @@ class Balancer:
         self._functions = Slots(settings.functions)
         self._backends: dict[int, _Backend] = {}
         self._hosts: dict[str, int] = {}  # the map as HAProxy has it: host -> backend
+        self._overflow: dict[str, str] = {}  # the same of the map of overflow
         self.served: Mapping[Function, Served] = {}
         self.without_backend: Mapping[Function, str] = {}  # functions without a backend -> the reason
         self.starts = 0  # HAProxy processes seen
@@ -72,9 +73,11 @@ class Balancer:
         """Discard the known state of HAProxy; the next sync reads it back first."""
         self._identity = ""
 
-    def sync(self, functions: Mapping[Function, Sequence[Pod]]) -> None:
-        """Make HAProxy serve exactly these functions. After OSError or Refused, call `forget` and sync
-        again later."""
+    def sync(
+        self, functions: Mapping[Function, Sequence[Pod]], overflow: Mapping[Function, str] | None = None
+    ) -> None:
+        """Make HAProxy serve exactly these functions, and let those in `overflow` use the emergency track.
+        After OSError or Refused, call `forget` and sync again later."""
         identity = self._haproxy.identity()
         restarted = identity != self._identity
         if restarted:
@@ -102,6 +105,7 @@ class Balancer:
         additions = [f"add map {self._settings.map_file} {host} {backend_name(n)}" for host, n in new.items()]
         self._command(additions)
         self._hosts |= new
+        self._sync_overflow({f.host: how for f, how in (overflow or {}).items() if f.host in self._hosts})
         if restarted:
             if self._haproxy.identity() != identity:
                 raise Refused("HAProxy restarted during the sync")
@@ -110,8 +114,17 @@ class Balancer:
             self.starts += 1
         self.served, self.without_backend = served, admitted.without
 
+    def _sync_overflow(self, now: dict[str, str]) -> None:
+        file, before = self._settings.overflow_map, self._overflow
+        commands = [f"del map {file} {host}" for host in before.keys() - now.keys()]
+        commands += [f"add map {file} {host} {now[host]}" for host in now.keys() - before.keys()]
+        commands += [f"set map {file} {h} {how}" for h, how in now.items() if before.get(h, how) != how]
+        self._command(commands)
+        self._overflow = now
+
     def _read(self) -> None:
-        """Read HAProxy's map: empty if HAProxy is new, complete if this process restarted."""
+        """Read HAProxy's maps: empty if HAProxy is new, complete if this process restarted."""
+        self._overflow = self._haproxy.map_entries(self._settings.overflow_map)
         entries = self._haproxy.map_entries(self._settings.map_file)
         self._hosts = {host: int(backend.removeprefix("f")) for host, backend in entries.items()}
         self._functions = Slots(self._settings.functions, {n: host for host, n in self._hosts.items()})

@@ -1,24 +1,42 @@
 """Write HAProxy's configuration. It does not depend on functions or pods, so HAProxy is never reloaded.
 
 A reload starts a second HAProxy beside the first, each with its own `maxconn`. Backends and their slots are
-declared once. A map assigns backends to functions, and changes while HAProxy runs.
+declared once. Maps say which function has which backend, and which may use the emergency track; they change
+while HAProxy runs.
+
+A function's backend has two servers beside its slots:
+
+- `emergency`: the placement gives its address for each request. Its weight is 0, so no other request goes
+  there, and `be_conn_free` does not count it.
+- `again`: HAProxy's own frontend of that name, where a request starts over. As a backup it is used only while
+  the function has no pod: for a request whose emergency instance refused the connection, and for requests
+  that wait here when their function moves to another backend.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from function_gateway.backends import slot_name
 from function_gateway.settings import Settings
 from surgekit.haproxy.runtime import WAIT_FOR_SERVER
+from surgekit.haproxy.traffic import EMERGENCY, EMERGENCY_ID, OWN_BACKEND
 
-__all__ = ["NAMESPACES", "SYNCED", "backend_name", "configuration", "write"]
+__all__ = ["IDEMPOTENT", "NAMESPACES", "ONCE", "SYNCED", "backend_name", "configuration", "write"]
 
 NAMESPACES = "namespaces"  # stick table: requests under way (conn_cur) and refused (gpc0), by namespace
 SYNCED = "synced"  # a backend whose server gets a weight after the first sync; requests wait for it
+IDEMPOTENT, ONCE = "idempotent", "once"  # values in the map of overflow: whether requests may run twice
 _PLACEHOLDER = "192.0.2.1:80"  # the address of a slot without a pod (RFC 5737); never dialled
+_GATEWAY = Path(__file__).with_name("gateway.lua")
+# Of `again`: more than all pods of a function take, so `be_conn_free` tells that it has none.
+_WITHOUT_POD = 2_000_000_000
+# Header with a mark for each time the request started over, and one if it was sent to an emergency instance.
+_PASSES, _AGAIN, _ASKED, _MOST_PASSES = "x-surgekit-passes", "+", "e", 8
 
 
 def backend_name(number: int) -> str:
-    return f"f{number}"
+    return f"{OWN_BACKEND}{number}"
 
 
 def configuration(settings: Settings) -> str:
@@ -32,16 +50,19 @@ def configuration(settings: Settings) -> str:
         f"    stats socket {settings.statistics} mode 600 level user",
         "    hard-stop-after 30s",
         f"    lua-load {settings.directory / WAIT_FOR_SERVER.name}",
+        f"    setenv SURGEKIT_FUNCTIONS_MAP {settings.map_file}",  # HAProxy 2.6 gives scripts no arguments
+        f"    lua-load {settings.directory / _GATEWAY.name}",
+        *_lines_for_the_placement(settings),
         "defaults",
         "    mode http",
         "    option abortonclose",  # drop queued requests whose client left
-        "    option forwardfor",
         "    timeout client 60s",
         "    timeout http-request 10s",  # for the whole head of a request
         "    timeout http-keep-alive 1m",
         "    timeout connect 3s",
         f"    timeout queue {timeout_ms}ms",
         f"    timeout server {timeout_ms}ms",
+        "    timeout tunnel 1h",  # of an upgraded connection on which nothing moves
         # A pod that refuses the connection has not seen the request, so another pod may get it. A pod that
         # ends closes its connections, maybe while a request is on its way to it: HAProxy would close the
         # client's connection without an answer. GET and HEAD may be sent twice (RFC 9110), others not.
@@ -51,18 +72,18 @@ def configuration(settings: Settings) -> str:
         # Pick the pod with the fewest requests for its weight; skip full pods. When all are full, the request
         # waits in the backend's queue, and the first pod with a free place takes it.
         "    balance leastconn",
+        '    http-error status 503 content-type text/plain string "no pod took the request in time"'
+        " hdr Retry-After 1",
         "frontend functions",
         f"    bind {settings.listen}",
+        "    option forwardfor",
         "    tcp-request connection track-sc0 src table clients",
         f"    tcp-request connection reject if {{ sc_conn_cur(0) gt {settings.connections_per_client} }}",
         "    option dontlognull",
-        "    option dontlog-normal",  # log failures only
-        "    log stdout format raw local0 info",
-        '    log-format "failed: %[var(txn.function)] %ST %ts after %Tt ms, %Tw of them in the queue, at %s"',
+        *_logs(),
+        f"    http-request del-header {_PASSES}",
         "    http-request disable-l7-retry unless METH_GET",
-        "    http-request set-var(txn.function) req.hdr(host),field(1,:),lower,field(1,.,2)",
-        f"    http-request lua.wait_for_server {SYNCED} {timeout_ms} if {{ nbsrv({SYNCED}) lt 1 }}",
-        f"    http-request set-var(txn.backend) var(txn.function),map({settings.map_file})",
+        *_function(settings, timeout_ms),
         "    http-request deny deny_status 404 unless { var(txn.backend) -m found }",
         # Known functions only, so that clients cannot fill the table with names.
         "    http-request set-var(txn.namespace) var(txn.function),field(2,.)",
@@ -73,6 +94,15 @@ def configuration(settings: Settings) -> str:
         f'string "this namespace has {settings.connections_per_namespace} requests under way, its quota" '
         "if over_quota",
         "    use_backend %[var(txn.backend)]",
+        "frontend again",
+        f"    bind unix@{settings.again} mode 600",
+        *_logs(),
+        "    http-request disable-l7-retry unless METH_GET",
+        f"    http-request deny deny_status 503 if {{ req.fhdr({_PASSES}) -m len ge {_MOST_PASSES} }}",
+        f"    http-request set-header {_PASSES} %[req.fhdr({_PASSES})]{_AGAIN}",
+        *_function(settings, timeout_ms),
+        "    http-request deny deny_status 503 unless { var(txn.backend) -m found }",
+        "    use_backend %[var(txn.backend)]",
         "backend clients",
         "    stick-table type ipv6 size 100k expire 2m store conn_cur",
         f"backend {NAMESPACES}",
@@ -81,23 +111,105 @@ def configuration(settings: Settings) -> str:
         f"    server {SYNCED} {_PLACEHOLDER} weight 0",
     ]
     for number in range(settings.functions):
-        backend = backend_name(number)
-        lines += [
-            f"backend {backend}",
-            f"    http-request lua.wait_for_server {backend} {timeout_ms} if {{ nbsrv lt 1 }}",
-            # One line a slot, and no `server-template`: a test lab adds a network namespace to each line,
-            # and HAProxy 2.6.12 applies that option of a template to its first server only.
-            *(
-                f"    server {slot_name(slot)} {_PLACEHOLDER} weight 0 maxconn 1"
-                for slot in range(settings.slots)
-            ),
-        ]
+        lines += _backend(settings, backend_name(number), timeout_ms)
     return "\n".join(lines) + "\n"
+
+
+def _lines_for_the_placement(settings: Settings) -> list[str]:
+    """Over a stream: a datagram socket holds 10 (net.unix.max_dgram_qlen), and HAProxy drops the rest.
+
+    A ring of HAProxy 2.6 connects again and again without a pause while nobody listens (half a core). So it
+    connects to HAProxy itself, which discards the lines while there is no placement: a new one knows nothing
+    of requests that asked before."""
+    lines, nobody = settings.directory / "lines.sock", settings.directory / "nobody.sock"
+    check = "check inter 500ms rise 1 fall 1 observe layer4 error-limit 1 on-error mark-down"
+    return [
+        "ring ended",
+        "    format raw",
+        "    maxlen 400",
+        "    size 1048576",
+        "    timeout connect 1s",
+        "    timeout server 1h",
+        f"    server placement unix@{lines}",
+        "listen lines",
+        "    mode tcp",
+        f"    bind unix@{lines} mode 600",
+        "    timeout client 1h",
+        "    timeout server 1h",
+        "    timeout connect 1s",
+        f"    server placement unix@{settings.placement_log} {check} on-marked-up shutdown-backup-sessions",
+        f"    server nobody unix@{nobody} backup",
+        "frontend nobody",
+        "    mode tcp",
+        f"    bind unix@{nobody} mode 600",
+        "    timeout client 1h",
+        "    tcp-request inspect-delay 1s",
+        "    tcp-request content reject if WAIT_END",
+    ]
+
+
+def _logs() -> list[str]:
+    """Failures go to stdout. A request that asked for an instance has level alert, and goes to the placement
+    as well (burst_plane.placement.messages reads the fields up to %Ta). All others have level info."""
+    return [
+        "    option log-separate-errors",
+        "    log stdout format raw local0 err",
+        "    log ring@ended format raw local0 alert",
+        '    log-format "%[var(txn.said)] %ST %ts %Tc %Tr %Ta: %[var(txn.function)] at %s, %Tw ms queued"',
+        "    http-request set-var(txn.said) str(failed:)",
+    ]
+
+
+def _function(settings: Settings, timeout_ms: int) -> list[str]:
+    """Find the function's backend."""
+    return [
+        "    http-request set-var(txn.function) req.hdr(host),field(1,:),lower,field(1,.,2)",
+        f"    http-request lua.wait_for_server {SYNCED} {timeout_ms} if {{ nbsrv({SYNCED}) lt 1 }}",
+        f"    http-request set-var(txn.backend) var(txn.function),map({settings.map_file})",
+    ]
+
+
+def _backend(settings: Settings, backend: str, timeout_ms: int) -> list[str]:
+    budget_ms = round(settings.placement_timeout_s * 1000)
+    overflow = f"var(txn.function),map({settings.overflow_map})"
+    return [
+        f"backend {backend}",
+        "    acl full be_conn_free le 0",
+        f"    acl without_pod be_conn_free ge {_WITHOUT_POD}",
+        "    acl asks var(txn.request) -m found",
+        "    acl placed var(txn.address) -m found",
+        # The first rule is all that a request meets which finds a free slot.
+        f"    http-request set-var(txn.overflow) {overflow} if full or without_pod",
+        # Made here: nothing that a client sends names an instance.
+        "    http-request set-var(txn.request) uuid if { var(txn.overflow) -m found } "
+        f"!{{ req.fhdr({_PASSES}) -m sub {_ASKED} }}",
+        '    http-request set-var-fmt(txn.said) "end %[var(txn.request)]" if asks',
+        "    http-request set-log-level alert if asks",
+        f"    http-request lua.place {settings.placement} {budget_ms} if asks",
+        "    http-request set-dst var(txn.address) if placed",
+        "    http-request set-dst-port var(txn.port) if placed",
+        f"    http-request disable-l7-retry if placed !{{ var(txn.overflow) -m str {IDEMPOTENT} }}",
+        f"    http-request set-header {_PASSES} %[req.fhdr({_PASSES})]{_ASKED} if placed",
+        f"    http-request lua.wait_for_pod {backend} {_WITHOUT_POD} {timeout_ms} if without_pod !placed",
+        # Late, or its client left.
+        "    http-request deny deny_status 503 if without_pod !placed !{ var(txn.moved) -m bool }",
+        f"    use-server {EMERGENCY} if placed",
+        f"    server {EMERGENCY} 0.0.0.0 id {EMERGENCY_ID} weight 0 pool-max-conn 0",
+        # One line a slot, and no `server-template`: a test lab adds a network namespace to each line,
+        # and HAProxy 2.6.12 applies that option of a template to its first server only.
+        *(
+            f"    server {slot_name(slot)} {_PLACEHOLDER} weight 0 maxconn 1"
+            for slot in range(settings.slots)
+        ),
+        f"    server again unix@{settings.again} backup maxconn {_WITHOUT_POD}",
+    ]
 
 
 def write(settings: Settings) -> None:
     """Write all files that `haproxy -f DIRECTORY/haproxy.cfg` needs."""
     settings.directory.mkdir(parents=True, exist_ok=True)
-    (settings.directory / WAIT_FOR_SERVER.name).write_text(WAIT_FOR_SERVER.read_text())
-    settings.map_file.write_text("")
+    for script in (WAIT_FOR_SERVER, _GATEWAY):
+        (settings.directory / script.name).write_text(script.read_text())
+    for empty in (settings.map_file, settings.overflow_map):
+        empty.write_text("")
     (settings.directory / "haproxy.cfg").write_text(configuration(settings))

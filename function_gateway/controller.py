@@ -10,11 +10,14 @@ from pathlib import Path
 import structlog
 
 from function_gateway.balancer import Balancer, Refused
-from function_gateway.configuration import NAMESPACES
+from function_gateway.configuration import IDEMPOTENT, NAMESPACES, ONCE
 from function_gateway.endpoints import (
+    BURST_FUNCTION,
     COMBOFUNC,
     Endpoints,
     Function,
+    Slice,
+    read_burst,
     read_concurrency,
     read_slice,
 )
@@ -33,6 +36,8 @@ __all__ = ["Controller", "run"]
 
 log = structlog.get_logger(__name__)
 
+SLICES = "/apis/discovery.k8s.io/v1/endpointslices"
+BURST_FUNCTIONS = "/apis/surgekit.dev/v1alpha1/burstfunctions"
 _POLL_S = 0.25  # how soon a new HAProxy is noticed; it holds requests until then
 _PAUSE_S = 1.0  # after a round that failed
 _STUCK_S = 60.0
@@ -49,14 +54,29 @@ class Controller(controller.Controller):
         self._changed = threading.Event()
         state, events = self._endpoints, EventRecorder(kube, "balancer")
         unreadable, self._service_events = Unreadable(events), events.about("v1", "Service")
-        slices = ObjectTable(
+
+        def slices(is_burst: bool) -> ObjectTable[str, Slice]:
+            # A slice whose label changes leaves one table and comes to the other, in any order.
+            kind = "burst" if is_burst else "combofunc"
+            return ObjectTable(
+                unreadable,
+                read_slice,
+                key=lambda seen: f"{kind}/{seen.uid}",
+                lock=self._lock,
+                on_list=lambda uids, _: state.keep_slices(uids, is_burst),
+                on_put=lambda uid, piece, _: state.put_slice(uid, piece),
+                on_drop=lambda uid, _: state.put_slice(uid, None),
+                on_change=self._changed.set,
+            )
+
+        bursts = ObjectTable(
             unreadable,
-            read_slice,
+            read_burst,
             key=by_uid,
             lock=self._lock,
-            on_list=lambda uids, _: state.keep_slices(uids),
-            on_put=lambda uid, piece, _: state.put_slice(uid, piece),
-            on_drop=lambda uid, _: state.put_slice(uid, None),
+            on_list=lambda uids, _: state.keep_bursts(uids),
+            on_put=lambda uid, burst, _: state.put_burst(uid, burst),
+            on_drop=lambda uid, _: state.put_burst(uid, None),
             on_change=self._changed.set,
         )
         pods = ObjectTable(
@@ -72,8 +92,10 @@ class Controller(controller.Controller):
         )
         self._watches = {
             "endpointslices": Watch(
-                kube, "/apis/discovery.k8s.io/v1/endpointslices", slices, labelSelector=COMBOFUNC
+                kube, SLICES, slices(is_burst=False), labelSelector=f"{COMBOFUNC},!{BURST_FUNCTION}"
             ),
+            "burst endpointslices": Watch(kube, SLICES, slices(is_burst=True), labelSelector=BURST_FUNCTION),
+            "burstfunctions": Watch(kube, BURST_FUNCTIONS, bursts, may_be_absent=True),
             "pods": Watch(kube, "/api/v1/pods", pods, labelSelector=COMBOFUNC),
         }
         self.metrics = BalancerMetrics(self._balancer, haproxy)
@@ -124,7 +146,10 @@ class Controller(controller.Controller):
     def _tell(self) -> None:
         with self._lock:
             functions, unknown = self._endpoints.functions(), self._endpoints.unknown()
-        self._balancer.sync(functions)
+            overflow = self._endpoints.overflow()
+        self._balancer.sync(
+            functions, {f: IDEMPOTENT if burst.idempotent else ONCE for f, burst in overflow.items()}
+        )
         self.metrics.unknown.clear()
         for function, count in unknown.items():
             self.metrics.unknown.labels(function.namespace, function.name).set(count)

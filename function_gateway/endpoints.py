@@ -1,4 +1,8 @@
-"""Find the pods of each function that take requests, from EndpointSlices and the pods' annotations. Pure."""
+"""Find the pods of each function that take requests. Pure.
+
+EndpointSlices list the pods. What a pod takes at once is in its annotation (ComboFunc), or else in its
+BurstFunction.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,22 @@ from function_gateway.backends import Pod
 from surgekit.kube.checked import checked
 from surgekit.kube.numbers import integer
 
-__all__ = ["COMBOFUNC", "CONCURRENCY", "Endpoints", "Function", "Slice", "read_concurrency", "read_slice"]
+__all__ = [
+    "BURST_FUNCTION",
+    "COMBOFUNC",
+    "CONCURRENCY",
+    "Burst",
+    "Endpoints",
+    "Function",
+    "Slice",
+    "read_burst",
+    "read_concurrency",
+    "read_slice",
+]
 
 Json = dict[str, Any]
 COMBOFUNC = "surgekit.dev/combofunc"  # label of pods and Services; its value names the function
+BURST_FUNCTION = "surgekit.dev/burst-function"  # label of Services; its value names the BurstFunction
 CONCURRENCY = "surgekit.dev/concurrency"  # annotation of pods: requests that the pod takes at once
 _PORT = "http"  # of several ports of a Service, the one with this name
 _MOST_CONCURRENCY = 1_000_000
@@ -33,8 +49,19 @@ class Function:
 
 
 @dataclass(frozen=True)
+class Burst:
+    """What a BurstFunction says to the load balancer."""
+
+    function: Function
+    concurrency: int = 1  # requests that a pod takes at once
+    overflow: bool = False  # whether requests may go to the emergency track
+    idempotent: bool = False  # whether a request may run again after function code has seen it
+
+
+@dataclass(frozen=True)
 class Slice:
     function: Function
+    is_burst: bool  # of a BurstFunction
     service: tuple[str, str] | None  # name and uid of its owner
     order: tuple[str, ...]  # of two slices with the same pod, the first counts: IPv4 before IPv6
     pods: tuple[tuple[str, str, int], ...]  # uid, address, port
@@ -55,15 +82,23 @@ class Endpoints:
     def __init__(self) -> None:
         self._slices: dict[str, Slice] = {}
         self._concurrency: dict[str, int] = {}  # by pod uid
+        self._bursts: dict[str, Burst] = {}  # by uid
+        self._burst_of: dict[Function, Burst] = {}
         self._by_function: dict[Function, dict[str, Slice]] = {}
         self._functions_of: dict[str, set[Function]] = {}  # by pod uid
         self._known: dict[Function, _Known] = {}
         self._stale: set[Function] = set()
 
-    def keep_slices(self, uids: Set[str]) -> None:
-        """Drop all slices but these."""
+    def keep_slices(self, uids: Set[str], is_burst: bool = False) -> None:
+        """Drop all slices of this kind but these."""
         for uid in self._slices.keys() - uids:
-            self.put_slice(uid, None)
+            if self._slices[uid].is_burst == is_burst:
+                self.put_slice(uid, None)
+
+    def keep_bursts(self, uids: Set[str]) -> None:
+        """Drop all BurstFunctions but these."""
+        for uid in self._bursts.keys() - uids:
+            self.put_burst(uid, None)
 
     def keep_pods(self, uids: Set[str]) -> None:
         """Drop all pods but these."""
@@ -79,6 +114,10 @@ class Endpoints:
         """Ready pods without a usable concurrency annotation, by function."""
         self._refresh()
         return {function: known.unknown for function, known in self._known.items()}
+
+    def overflow(self) -> dict[Function, Burst]:
+        """BurstFunctions whose requests may go to the emergency track."""
+        return {function: burst for function, burst in self._burst_of.items() if burst.overflow}
 
     def service(self, function: Function) -> tuple[str, str] | None:
         """Name and uid of the function's Service; of several, any."""
@@ -96,6 +135,19 @@ class Endpoints:
         if after == before:
             return False
         self._stale |= {piece.function for piece in (before, after) if piece is not None}
+        return True
+
+    def put_burst(self, uid: str, after: Burst | None) -> bool:
+        """Set or, with None, drop a BurstFunction. True if anything changed."""
+        before = self._bursts.pop(uid, None)
+        if before is not None and self._burst_of.get(before.function) == before:
+            del self._burst_of[before.function]
+        if after is not None:
+            self._bursts[uid] = self._burst_of[after.function] = after
+        if after == before:
+            return False
+        changed = {burst.function for burst in (before, after) if burst is not None}
+        self._stale |= {function for function in changed if function in self._by_function}
         return True
 
     def put_pod(self, uid: str, after: int | None) -> bool:
@@ -118,32 +170,36 @@ class Endpoints:
             if not (slices := self._by_function[function]):
                 del self._by_function[function]
                 continue
-            known = self._known[function] = self._look(list(slices.values()))
+            known = self._known[function] = self._look(function, list(slices.values()))
             for uid in known.uids:
                 self._functions_of.setdefault(uid, set()).add(function)
         self._stale.clear()
 
-    def _look(self, slices: list[Slice]) -> _Known:
+    def _look(self, function: Function, slices: list[Slice]) -> _Known:
         where: dict[str, tuple[str, int]] = {}
         for piece in sorted(slices, key=lambda piece: piece.order):
             for uid, address, port in piece.pods:
                 where.setdefault(uid, (address, port))
-        pods = tuple(
-            Pod(*where[uid], self._concurrency[uid]) for uid in sorted(where) if uid in self._concurrency
-        )
+        # A BurstFunction that is not there (yet) says what one says by default.
+        usual = self._burst_of.get(function, Burst(function)).concurrency
+        of_burst = {uid for piece in slices if piece.is_burst for uid, _, _ in piece.pods}
+        takes = {uid: self._concurrency.get(uid, usual if uid in of_burst else None) for uid in where}
+        pods = tuple(Pod(*where[uid], most) for uid in sorted(where) if (most := takes[uid]) is not None)
         return _Known(frozenset(where), pods, len(where) - len(pods))
 
 
 @checked
 def read_slice(obj: Json) -> Slice:
     meta = obj["metadata"]
-    function = Function(meta["namespace"], meta["labels"][COMBOFUNC])
+    labels = meta["labels"]
+    is_burst = BURST_FUNCTION in labels
+    function = Function(meta["namespace"], labels[BURST_FUNCTION if is_burst else COMBOFUNC])
     order = (obj.get("addressType", ""), meta["namespace"], meta["name"])
     owners = (owner for owner in meta.get("ownerReferences") or () if owner["kind"] == "Service")
     service = next(((owner["name"], owner["uid"]) for owner in owners), None)
     port = _port(obj.get("ports") or [])
     if port is None:
-        return Slice(function, service, order, ())
+        return Slice(function, is_burst, service, order, ())
     ready = (
         (endpoint["targetRef"]["uid"], endpoint["addresses"][0], port)
         for endpoint in obj.get("endpoints") or []
@@ -153,7 +209,7 @@ def read_slice(obj: Json) -> Slice:
         and endpoint.get("addresses")
         and _is_address(endpoint["addresses"][0])
     )
-    return Slice(function, service, order, tuple(ready))
+    return Slice(function, is_burst, service, order, tuple(ready))
 
 
 def _is_address(text: str) -> bool:
@@ -175,3 +231,15 @@ def read_concurrency(pod: Json) -> int | None:
     """The pod's concurrency, or None without a usable annotation."""
     text = (pod["metadata"].get("annotations") or {}).get(CONCURRENCY)
     return integer(text, 1, _MOST_CONCURRENCY)
+
+
+@checked
+def read_burst(obj: Json) -> Burst:
+    meta, spec = obj["metadata"], obj["spec"]
+    concurrency = spec.get("concurrency", 1)
+    if not 1 <= concurrency <= _MOST_CONCURRENCY:
+        raise ValueError(f"spec.concurrency: must be from 1 to {_MOST_CONCURRENCY}, is {concurrency!r:.40}")
+    conditions = (obj.get("status") or {}).get("conditions") or []
+    overflow = any(one.get("type") == "Overflow" and one.get("status") == "True" for one in conditions)
+    function = Function(meta["namespace"], meta["name"])
+    return Burst(function, concurrency, overflow, spec.get("idempotent", False))

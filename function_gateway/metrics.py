@@ -112,7 +112,8 @@ def _families(functions: Iterable[Served], rows: Mapping[str, Mapping[str, str]]
             waiting = min(int(row["qcur"]), in_backend)
         in_flight.add_metric(labels, in_backend - waiting)
         queued.add_metric(labels, waiting)
-        unserved.add_metric(labels, int(row["econ"]))
+        # Denied: no pod was there before the time-out.
+        unserved.add_metric(labels, int(row["econ"]) + int(row["dreq"]))
         for digit in "12345":
             answers.add_metric((*labels, f"{digit}xx"), int(row[f"hrsp_{digit}xx"]))
     return [in_flight, queued, pods, capacity, without, answers, unserved]

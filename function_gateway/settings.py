@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from surgekit.haproxy.gateway_files import CONTROL, FUNCTIONS_MAP, STATISTICS
+from surgekit.haproxy.gateway_files import (
+    CONTROL,
+    FUNCTIONS_MAP,
+    OVERFLOW_MAP,
+    PLACEMENT,
+    PLACEMENT_LOG,
+    STATISTICS,
+)
 from surgekit.process.settings import ProcessSettings, setting
 
 __all__ = ["Settings"]
@@ -33,6 +40,10 @@ class Settings(ProcessSettings):
     gateway_timeout_s: float = setting(
         60.0, "seconds a request waits for a pod (then 503), and a pod may take to answer (then 504)",
         minimum=0.1, maximum=86400.0,
+    )  # fmt: skip
+    placement_timeout_s: float = setting(
+        1.0, "seconds a request waits for an emergency instance's address; then it waits for a pod",
+        minimum=0.01, maximum=60.0,
     )  # fmt: skip
     max_connections: int = setting(
         4000,
@@ -64,3 +75,20 @@ class Settings(ProcessSettings):
     @property
     def map_file(self) -> Path:
         return self.directory / FUNCTIONS_MAP
+
+    @property
+    def overflow_map(self) -> Path:
+        return self.directory / OVERFLOW_MAP
+
+    @property
+    def placement(self) -> Path:
+        return self.directory / PLACEMENT
+
+    @property
+    def placement_log(self) -> Path:
+        return self.directory / PLACEMENT_LOG
+
+    @property
+    def again(self) -> Path:
+        """HAProxy's socket for requests that start over."""
+        return self.directory / "again.sock"

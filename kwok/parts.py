@@ -36,10 +36,13 @@ __all__ = [
     "apply_manifests",
     "find_extender",
     "install",
+    "install_burst_plane",
     "install_combofunc",
     "install_kneescale",
     "install_limit_allocator",
     "install_load_balancer",
+    "start_burst_controller",
+    "start_burst_placement",
     "start_combofunc",
     "start_extender",
     "start_haproxy",
@@ -288,6 +291,30 @@ def start_haproxy(lab: Lab, haproxy: Path, directory: Path) -> None:
     control = directory / "control.sock"
     control.unlink(missing_ok=True)
     lab.start(HAPROXY, [haproxy, "-db", "-f", directory / "haproxy.cfg"], ready=control.exists)
+
+
+def install_burst_plane(lab: Lab) -> None:
+    apply_manifests(lab, MANIFESTS / "burst-plane")
+
+
+def start_burst_controller(lab: Lab, settings: Mapping[str, Any], name: str = "burst-controller") -> Process:
+    return _start_controller(lab, _Part("burst-controller"), name, settings)
+
+
+def start_burst_placement(lab: Lab, settings: Mapping[str, Any], name: str = "burst-placement") -> Process:
+    """Start the placement beside the HAProxy whose directory is in the settings. It needs no API server."""
+    port, file = lab.free_port(), lab.directory / f"{name}.settings.yaml"
+    file.write_text(yaml.safe_dump({"health_bind": f"127.0.0.1:{port}"} | dict(settings)))
+    serve: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "surgekit",
+        "serve",
+        "burst-placement",
+        "--settings",
+        file,
+    ]
+    return lab.start(name, serve, ready=lambda: answers_ready(port), port=port)
 
 
 class _Part(NamedTuple):

@@ -114,6 +114,10 @@ class Processes:
         found = (self.find(file.stem) for file in sorted(self._pids.glob("*.pid")))
         return [process for process in found if process]
 
+    def end_first(self, name: str) -> None:
+        """End it before all others when the lab goes: it cleans up with their help."""
+        (self._pids / f"{name}.first").touch()
+
     def stop(self, name: str) -> None:
         """End it with SIGTERM; nothing to do if it does not run."""
         self._end(name, signal.SIGTERM)
@@ -148,6 +152,7 @@ def marked_environment(directory: Path, extra: Mapping[str, str] | None = None) 
 
 def take_down(directory: Path) -> None:
     """End every process of the lab in `directory` and delete the directory. Works on half a lab."""
+    _end_first(directory)
     start_s = time.monotonic()
     while pids := _pids_of(directory):
         waited_s = time.monotonic() - start_s
@@ -163,6 +168,21 @@ def take_down(directory: Path) -> None:
     remove_namespaces(directory)
     remove_cgroups(directory)
     shutil.rmtree(directory, ignore_errors=True)
+
+
+def _end_first(directory: Path) -> None:
+    """End the processes that clean up with the help of others, which must still be there."""
+    for file in directory.glob("pids/*.first"):
+        try:
+            pid = int(file.with_suffix(".pid").read_text())
+        except (OSError, ValueError):
+            continue
+        if _is_of(pid, directory):
+            _signal(pid, signal.SIGTERM)
+            deadline_s = time.monotonic() + _GRACE_S
+            while _alive(pid) and time.monotonic() < deadline_s:
+                _reap()
+                time.sleep(0.05)
 
 
 def _pids_of(directory: Path) -> list[int]:

@@ -61,7 +61,12 @@ class Sources:
             "nodes": Watch(kube, "/api/v1/nodes", nodes),
             # A pod counts from its binding on. Watching no others halves the events.
             "pods": Watch(
-                kube, "/api/v1/pods", pods, _GATHER_S, pod_events.decode, fieldSelector="spec.nodeName!="
+                kube,
+                "/api/v1/pods",
+                pods,
+                gather_s=_GATHER_S,
+                decode=pod_events.decode,
+                fieldSelector="spec.nodeName!=",
             ),
             "namespaces": Watch(kube, "/api/v1/namespaces", namespaces),
         }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import stat
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import structlog
 
-from burst_plane.instance.cri_log import Splitter, file_name
+from burst_plane.instance.cri_log import LogFile, Splitter, file_name, is_named, surplus
 from burst_plane.model import Function
 
 __all__ = ["Logs", "Output"]
@@ -29,8 +30,8 @@ _READ_COSTS_BYTES = 512  # single bytes, fast, must not keep the agent busy
 
 
 class Logs:
-    def __init__(self, directory: Path, node: str, largest_bytes: int, bytes_s: int) -> None:
-        self._directory, self._node = directory, node
+    def __init__(self, directory: Path, node: str, largest_bytes: int, bytes_s: int, most_bytes: int) -> None:
+        self._directory, self._node, self._most_bytes = directory, node, most_bytes
         self._half, self._bytes_s = largest_bytes // 2, bytes_s
         self._said = ""
         self.written_bytes, self.lost_bytes = 0, 0
@@ -38,6 +39,17 @@ class Logs:
     def begin(self) -> None:
         """Raise OSError."""
         self._directory.mkdir(parents=True, exist_ok=True)
+
+    def clean(self) -> None:
+        """Of all logs of this agent keep what was written last. Blocks. Raise OSError."""
+        files = [
+            LogFile(path.name, status.st_size, status.st_mtime)
+            for path in self._directory.iterdir()
+            if is_named(path.name, self._node)
+            and stat.S_ISREG((status := path.lstat()).st_mode)  # the kubelet's are links
+        ]
+        for each in surplus(files, self._most_bytes):
+            (self._directory / each).unlink(missing_ok=True)
 
     def output(self, function: Function) -> Output:
         return Output(self, self.path(function), self._bytes_s)

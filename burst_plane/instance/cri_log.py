@@ -5,9 +5,20 @@ https://github.com/kubernetes/design-proposals-archive/blob/main/node/kubelet-cr
 
 from __future__ import annotations
 
-__all__ = ["Splitter", "file_name"]
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = ["LogFile", "Splitter", "file_name", "is_named", "surplus"]
 
 _LONGEST_LINE = 16 << 10  # as in containerd and CRI-O: longer ones come in parts
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    name: str
+    size_bytes: int
+    written_s: float
 
 
 class Splitter:
@@ -44,5 +55,21 @@ def file_name(function: str, namespace: str, node: str, digest: str) -> str:
     return f"{_safe(function)}-burst-{_safe(node)}_{_safe(namespace)}_{_safe(function)}-{digest}.log"
 
 
+def is_named(name: str, node: str) -> bool:
+    """Whether `file_name`, for this node, gives such names, with .1 (a file that was full) or without."""
+    return bool(re.fullmatch(rf".*-burst-{re.escape(_safe(node))}_.*-[0-9a-f]{{64}}\.log(\.1)?", name))
+
+
 def _safe(name: str) -> str:
     return "".join(c if c.isascii() and (c.isalnum() or c in "-.") else "-" for c in name.lower())[:63]
+
+
+def surplus(files: Iterable[LogFile], most_bytes: int) -> list[str]:
+    """The files that were written longest ago, without which the rest is small enough. A tenant may make
+    functions without end, and each has a log."""
+    left, gone = 0, []
+    for file in sorted(files, key=lambda each: (-each.written_s, each.name)):
+        left += file.size_bytes
+        if left > most_bytes:
+            gone.append(file.name)
+    return gone

@@ -24,7 +24,7 @@ from burst_plane.placement.desk import Desk, Placing
 from burst_plane.placement.link import Link
 from burst_plane.placement.messages import PlaceRequest, read_end_line, read_place_request
 from burst_plane.placement.metrics import PlacementMetrics
-from burst_plane.placement.server import Answer, LineSocket, PlaceServer
+from burst_plane.placement.server import Answer, LineServer, PlaceServer
 from burst_plane.placement.settings import Settings
 from burst_plane.placement.traffic import TrafficMeter, function_of
 from burst_plane.wire.messages import StartReply, StartRequest, TrafficReport
@@ -70,7 +70,7 @@ class Placement:
 
     async def run(self, stopping: asyncio.Event) -> None:
         questions = PlaceServer(self._settings.socket, self._answer)
-        lines = LineSocket(self._settings.log_socket, self.take_line)
+        lines = LineServer(self._settings.log_socket, self.take_line)
         await lines.start()
         await questions.start()
         tasks = [

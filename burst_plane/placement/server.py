@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import structlog
 
 from burst_plane.placement.messages import LARGEST_BYTES
 
-__all__ = ["LineSocket", "PlaceServer"]
+__all__ = ["LineServer", "PlaceServer"]
 
 log = structlog.get_logger(__name__)
 
@@ -80,24 +79,27 @@ class PlaceServer:
         return not last
 
 
-class LineSocket(asyncio.DatagramProtocol):
-    """Each datagram is one line."""
+class LineServer:
+    """HAProxy's ring of lines. A datagram socket would hold ten (net.unix.max_dgram_qlen), and HAProxy drops
+    what comes beyond; a burst has more."""
 
     def __init__(self, path: Path, take: Callable[[bytes], None]) -> None:
         self._path, self._take = path, take
 
     async def start(self) -> None:
         self._path.unlink(missing_ok=True)
-        loop = asyncio.get_running_loop()
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._socket.setblocking(False)
-        self._socket.bind(os.fspath(self._path))
+        self._server = await asyncio.start_unix_server(self._serve, self._path, limit=LARGEST_BYTES)
         os.chmod(self._path, 0o660)
-        self._transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=self._socket)
 
     def stop(self) -> None:
-        self._transport.close()
+        self._server.close()
         self._path.unlink(missing_ok=True)
 
-    def datagram_received(self, data: bytes, addr: object) -> None:  # noqa: ARG002  # asyncio's signature
-        self._take(data)
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while line := await reader.readline():
+                self._take(line)
+        except (OSError, ValueError):
+            pass  # the peer is gone, or its line is too long
+        finally:
+            writer.close()

@@ -15,6 +15,7 @@ __all__ = [
     "GROUPS",
     "HELM",
     "KARPENTER",
+    "KNATIVE_SCALING",
     "KUBERNETES",
     "KUBERNETES_VERSION",
     "KWOK",
@@ -108,6 +109,10 @@ CONTAINERS = Group(
 MICROSERVICE = Group(
     "microservice", {"microservice": "surgekit.dev/kwok/binaries/microservice"}, released=False
 )
+# Knative's own autoscaler, step by step: what burst_plane.scaling is compared with.
+KNATIVE_SCALING = Group(
+    "knative-scaling", {"knative-scaling": "surgekit.dev/kwok/binaries/knative-scaling"}, released=False
+)
 CORE = (KWOK, ETCD, KUBERNETES)
 GROUPS = (
     *CORE,
@@ -120,4 +125,5 @@ GROUPS = (
     REGISTRY,
     CONTAINERS,
     MICROSERVICE,
+    KNATIVE_SCALING,
 )

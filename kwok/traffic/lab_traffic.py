@@ -6,6 +6,7 @@ Functions behind the gateway, clients that call them without pause, and a Promet
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from kwok import prometheus
@@ -16,7 +17,17 @@ from kwok.traffic.functions import FUNCTIONS
 from kwok.traffic.haproxy import find_haproxy
 from kwok.traffic.live import ask, start_traffic
 
-__all__ = ["CLIENTS", "NAMES", "NAMESPACE", "SCRAPE_S", "TIME_FACTOR", "check", "set_clients", "start"]
+__all__ = [
+    "CLIENTS",
+    "NAMES",
+    "NAMESPACE",
+    "SCRAPE_S",
+    "TIME_FACTOR",
+    "check",
+    "remember",
+    "set_clients",
+    "start",
+]
 
 NAMESPACE = "functions"
 NAMES = ("float-operation", "image-processing")
@@ -44,21 +55,26 @@ def start(lab: Lab) -> str:
     port = prometheus.start(lab, scraped, SCRAPE_S).port
     for name in functions:
         traffic.clients(traffic.deploy(name, NAMESPACE, 1), CLIENTS)
-    _record(lab).write_text(json.dumps({"load_port": traffic.load_port}))
+    remember(lab, traffic.load_port, {name: f"{name}.{NAMESPACE}" for name in NAMES})
     return f"http://127.0.0.1:{port}"
 
 
 def set_clients(lab: Lab, function: str, count: int) -> None:
     """Set how many clients call the function; each waits for its answer before it calls again."""
     try:
-        load_port = json.loads(_record(lab).read_text())["load_port"]
+        known = json.loads(_record(lab).read_text())
     except FileNotFoundError:
         raise TrafficError(
             f"lab {lab.name!r} has no traffic: `surgekit lab up --with traffic` starts one that has"
         ) from None
-    if function not in NAMES:
-        raise TrafficError(f"function: {function!r} is not one of {', '.join(NAMES)}")
-    ask(load_port, "/clients", {"target": f"{function}.{NAMESPACE}", "clients": count})
+    if function not in known["targets"]:
+        raise TrafficError(f"function: {function!r} is not one of {', '.join(known['targets'])}")
+    ask(known["load_port"], "/clients", {"target": known["targets"][function], "clients": count})
+
+
+def remember(lab: Lab, load_port: int, targets: Mapping[str, str]) -> None:
+    """For `set_clients`, which another process may call; `targets` by function."""
+    _record(lab).write_text(json.dumps({"load_port": load_port, "targets": dict(targets)}))
 
 
 def _record(lab: Lab) -> Path:

@@ -30,10 +30,18 @@ _SERVERS = {
     "surgekit-expander-tls": "surgekit-expander",
     "surgekit-adapter-tls": "surgekit-adapter",
     "surgekit-limit-allocator-tls": "surgekit-limit-allocator",
+    "surgekit-burst-controller-tls": "surgekit-burst-controller",
 }
-_CLIENTS = ("surgekit-scheduler-client-tls=kube-scheduler",)
-# In a namespace of its own; kept where its keeper has the right (manifests/limit-allocator/agent).
-_AGENT = Client("surgekit-limit-agent-tls", "surgekit-limit-agent", namespace="surgekit-agents")
+_CLIENTS = (
+    "surgekit-scheduler-client-tls=kube-scheduler",
+    "surgekit-burst-controller-client-tls=surgekit-burst-controller",
+    "surgekit-burst-placement-tls=surgekit-burst-placement",
+)
+# In a namespace of their own; kept where their keeper has the right (certificate.yaml of their part).
+_AGENTS: tuple[Server | Client, ...] = (
+    Client("surgekit-limit-agent-tls", "surgekit-limit-agent", namespace="surgekit-agents"),
+    Server("surgekit-pulselet-tls", ("surgekit-pulselet",), namespace="surgekit-agents"),
+)
 
 
 @app.command()
@@ -59,7 +67,9 @@ def secrets(
     ] = None,
     client: Annotated[
         list[str] | None,
-        typer.Option(help="SECRET=COMMON_NAME of a client; the scheduler and the limit agents unless given."),
+        typer.Option(
+            help="SECRET=COMMON_NAME of a client; those of our own clients, and our agents', unless given."
+        ),
     ] = None,
     kubeconfig: Annotated[
         Path | None, typer.Option(help="Cluster; the pod's own or the current one.")
@@ -74,7 +84,7 @@ def secrets(
                 for name, hosts in _pairs(server or _services(namespace))
             ),
             *(Client(name, common_name) for name, common_name in _pairs(client or _CLIENTS)),
-            *(() if client else (_AGENT,)),
+            *(() if client else _AGENTS),
         ]
         changes = ensure_secrets(Kube.connect(kubeconfig), namespace, _CA_SECRET, wanted, datetime.now(UTC))
         _say(changes, json_file)

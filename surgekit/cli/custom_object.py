@@ -10,7 +10,15 @@ from surgekit.kube.api_path import InvalidPath, Resource
 from surgekit.kube.client import ApiError, Kube
 from surgekit.shipped_manifests import MANIFESTS
 
-__all__ = ["COMBO_FUNC", "DISTRIBUTED_CONTAINER", "KNEE_POLICY", "CustomKind", "NotThere", "find"]
+__all__ = [
+    "BURST_FUNCTION",
+    "COMBO_FUNC",
+    "DISTRIBUTED_CONTAINER",
+    "KNEE_POLICY",
+    "CustomKind",
+    "NotThere",
+    "find",
+]
 
 
 class NotThere(UserError):
@@ -26,6 +34,7 @@ class CustomKind:
 
 KNEE_POLICY = CustomKind("KneePolicy", "kneepolicies", "kneescale")
 COMBO_FUNC = CustomKind("ComboFunc", "combofuncs", "combofunc")
+BURST_FUNCTION = CustomKind("BurstFunction", "burstfunctions", "burst-plane")
 DISTRIBUTED_CONTAINER = CustomKind("DistributedContainer", "distributedcontainers", "limit-allocator")
 
 

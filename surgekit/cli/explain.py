@@ -106,6 +106,19 @@ def limits(
     explain_limits(connect(lab, kubeconfig), *_split(name), json_file)
 
 
+@app.command()
+def burst(
+    name: Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The BurstFunction.")],
+    lab: LabName = None,
+    kubeconfig: Kubeconfig = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Both tracks of a function: what waits, counts toward scaling, is prepared; why not eligible."""
+    from surgekit.cli.explain_burst import explain_burst
+
+    explain_burst(connect(lab, kubeconfig), *_split(name), json_file)
+
+
 def _split(name: str) -> tuple[str, str]:
     if name.count("/") != 1:
         raise typer.BadParameter("expected NAMESPACE/NAME", param_hint="name")

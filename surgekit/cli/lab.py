@@ -87,11 +87,19 @@ def _start_limits(lab: Lab, plan: Plan) -> None:
     parts.start_limits(lab, range(plan.real_nodes))
 
 
+def _start_burst(lab: Lab, _: Plan) -> None:
+    from kwok.burst import plane
+
+    plane.start(lab)
+    lab.apply(plane.EXAMPLE)
+
+
 # What --with adds, in this order. KneeScale reads what Prometheus has seen of the traffic. Only containers on
 # real nodes have limits.
-TRAFFIC, KNEESCALE, REAL_NODE, LIMITS = "traffic", "kneescale", "real-node", "limits"
+TRAFFIC, KNEESCALE, REAL_NODE, LIMITS, BURST = "traffic", "kneescale", "real-node", "limits", "burst"
 EXTRAS: dict[str, Start] = {
     TRAFFIC: _start_traffic, KNEESCALE: _start_kneescale, REAL_NODE: _start_real_nodes, LIMITS: _start_limits,
+    BURST: _start_burst,
 }  # fmt: skip
 _NEEDS = {KNEESCALE: TRAFFIC, LIMITS: REAL_NODE}
 
@@ -105,9 +113,10 @@ def up(
         str,
         typer.Option(
             "--with",
-            metavar="traffic,kneescale,real-node,limits",
+            metavar="traffic,kneescale,real-node,limits,burst",
             help="Also: functions, clients that call them and Prometheus (as root); KneeScale on top; nodes "
-            "with a real kubelet and containerd (as root); Escra on these.",
+            "with a real kubelet and containerd (as root); Escra on these; PulseNet (as root, not with "
+            "traffic).",
         ),
     ] = "",
     real_nodes: Annotated[int, typer.Option(min=1, help="How many nodes --with real-node adds.")] = 1,
@@ -119,6 +128,8 @@ def up(
     time_factor = _time_factor(more)
     if REAL_NODE in more:
         _check_real_node()
+    if BURST in more:
+        _check_burst(more)
     with console.status("control plane") as status:
 
         def prepare(lab: Lab) -> None:
@@ -163,6 +174,15 @@ def _check_real_node() -> None:
         raise LabError(f"--with {REAL_NODE}: {reason}")
 
 
+def _check_burst(extras: list[str]) -> None:
+    """Raise before anything is started."""
+    from kwok.burst import plane
+
+    if TRAFFIC in extras:
+        raise typer.BadParameter(f"{TRAFFIC} and {BURST}: each has its own gateway", param_hint="--with")
+    plane.check()
+
+
 def _directions(lab: Lab, extras: list[str]) -> list[str]:
     """What to type next. Every command can be pasted as it is, whatever the current context is."""
     surgekit = _this_program()
@@ -196,6 +216,15 @@ def _directions(lab: Lab, extras: list[str]) -> list[str]:
         lines += [
             f"limits      {kubectl} apply -f {parts.LIMITS_EXAMPLE}",
             f"            {surgekit} explain limits default/shop --lab {lab.name}",
+        ]
+    if BURST in extras:
+        from kwok.burst import plane
+
+        lines += [
+            f"a burst     {surgekit} lab load hello 5 {named}".rstrip(),
+            f"            {kubectl} get burstfunctions --watch",
+            f"            {surgekit} explain burst default/hello --lab {lab.name}",
+            f"by hand     curl -H 'Host: hello.default' {plane.url(lab)}",
         ]
     if TRAFFIC in extras:
         lines.append(f"more load   {surgekit} lab load float-operation 40 {named}".rstrip())
@@ -237,7 +266,9 @@ def inside(
 
 @app.command()
 def load(
-    function: Annotated[str, typer.Argument(help="A function of --with traffic: float-operation ...")],
+    function: Annotated[
+        str, typer.Argument(help="A function of --with traffic or burst: float-operation, hello ...")
+    ],
     clients: Annotated[
         int, typer.Argument(min=0, max=1000, help="Clients that call it, each one request after the other.")
     ],

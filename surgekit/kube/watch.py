@@ -26,6 +26,7 @@ log = structlog.get_logger(__name__)
 _WATCH_S = 25
 # A watch that ends sooner, without a word, is a fault (client-go's reflector has the same limit).
 _SHORTEST_WATCH_S = 1.0
+_ABSENT_S = 5.0  # until an absent collection is asked for again
 _BACKOFF_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 # A gathering watch reads for at least this share of the time that it rests: it keeps up with 5,000 changes a
 # second.
@@ -52,6 +53,9 @@ class Consumer(Protocol):
 class Watch:
     """Feeds one collection of the API server to one consumer, in a thread of its own.
 
+    A collection that `may_be_absent` (the CRD of a part that is not installed) counts as synced without one.
+    What was known of it stays: an API server that has just started has no CRD for a moment.
+
     With `gather_s` it rests so long after it has read, and then reads what has come meanwhile: to wake up for
     a change costs more than to read it. The first change after a silence is read at once.
     `decode` may leave out what the consumer does not read of an object.
@@ -62,12 +66,14 @@ class Watch:
         kube: Kube,
         path: str,
         consumer: Consumer,
+        *,
+        may_be_absent: bool = False,
         gather_s: float = 0.0,
         decode: Callable[[bytes], dict[str, Any]] = orjson.loads,
         **selectors: str,
     ) -> None:
         self._kube, self._path, self._consumer, self._selectors = kube, path, consumer, selectors
-        self._gather_s, self._decode = gather_s, decode
+        self._may_be_absent, self._gather_s, self._decode = may_be_absent, gather_s, decode
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"watch {path}", daemon=True)
         self._last_contact_s = -float("inf")
@@ -96,6 +102,11 @@ class Watch:
                 # 410 Gone: the server forgot our version. Anything else may be a passing fault of its
                 # own (a restart answers 503, then 401/403 while its caches fill): list again as well.
                 self._version = ""
+                if error.code == 404 and self._may_be_absent:
+                    self._last_contact_s = time.monotonic()
+                    self.synced.set()
+                    self._stopping.wait(_ABSENT_S)
+                    continue
                 log.info("watch restarts", path=self._path, code=error.code, reason=error.message)
                 self._back_off(at_once=error.code == 410)
             except KubeUnreachable as error:

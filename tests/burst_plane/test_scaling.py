@@ -23,10 +23,10 @@ class Restated:
 
     def average(self, now_s: float) -> float | None:
         window, now = int(self.p.window_s), math.floor(now_s)
-        runs: list[list[tuple[int, float]]] = []  # a silence longer than the window begins anew
+        runs: list[list[tuple[int, float]]] = []  # a silence as long as the window begins anew
         for at_s, value, _ in self.records:
             second = math.floor(at_s)
-            if not runs or second - runs[-1][-1][0] > window:
+            if not runs or second - runs[-1][-1][0] >= window:
                 runs.append([])
             runs[-1].append((second, value))
         if not runs or now - runs[-1][-1][0] > window:

@@ -73,10 +73,16 @@ class World:
         function: Function = WEB,
         others: dict[Function, Sequence[Pod]] | None = None,
         beside: Sequence[Pod] = (),
+        overflow: str = "",
     ) -> None:
         """Tell HAProxy of one function's pods: number -> concurrency. The pods have room for more."""
         pods = [Pod(f"127.0.1.{number}", self._pod_port, size) for number, size in sizes.items()]
-        await asyncio.to_thread(self.balancer.sync, {**(others or {}), function: [*pods, *beside]})
+        functions = {**(others or {}), function: [*pods, *beside]}
+        await asyncio.to_thread(self.balancer.sync, functions, {function: overflow} if overflow else {})
+
+    @property
+    def port(self) -> int:
+        return int(self.settings.listen.rpartition(":")[2])
 
     def serve(self, number: int, room: int = 1000) -> ServedPod:
         """A pod that answers, `room` at once."""

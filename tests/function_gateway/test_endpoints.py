@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 
 from function_gateway.backends import Pod
 from function_gateway.endpoints import (
+    BURST_FUNCTION,
     COMBOFUNC,
     CONCURRENCY,
+    Burst,
     Endpoints,
     Function,
+    read_burst,
     read_concurrency,
     read_slice,
 )
@@ -45,11 +48,23 @@ def endpoint(name: str, address: str, ready: bool | None = True) -> dict[str, An
     }
 
 
+def burst(
+    name: str = "web", concurrency: int | None = 3, overflow: bool = True, **spec: Any
+) -> dict[str, Any]:
+    conditions = [{"type": "Ready", "status": "True"}, {"type": "Overflow", "status": str(overflow)}]
+    return {
+        "metadata": {"uid": f"uid-{name}", "name": name, "namespace": "shop"},
+        "spec": spec | ({} if concurrency is None else {"concurrency": concurrency}),
+        "status": {"conditions": conditions},
+    }
+
+
 class Fed(Endpoints):
     """As the watches' tables feed it."""
 
     def replace_slices(self, objects: list[dict[str, Any]]) -> None:
-        self.keep_slices({obj["metadata"]["uid"] for obj in objects})
+        for is_burst in (False, True):
+            self.keep_slices({obj["metadata"]["uid"] for obj in objects}, is_burst)
         for obj in objects:
             self.apply_slice("MODIFIED", obj)
 
@@ -66,6 +81,9 @@ class Fed(Endpoints):
             return self.put_pod(obj["metadata"]["uid"], None)
         says = read_concurrency(obj)
         return says is not None and self.put_pod(obj["metadata"]["uid"], says)
+
+    def apply_burst(self, kind: str, obj: dict[str, Any]) -> bool:
+        return self.put_burst(obj["metadata"]["uid"], None if kind == "DELETED" else read_burst(obj))
 
 
 @pytest.fixture
@@ -154,7 +172,7 @@ def test_addresses_of_others_than_pods_get_nothing(state: Fed) -> None:
 
 OBJECTS = st.lists(
     st.tuples(
-        st.sampled_from(["pod", "slice", "pods", "slices"]),
+        st.sampled_from(["pod", "slice", "pods", "slices", "burst"]),
         st.sampled_from(["ADDED", "MODIFIED", "DELETED"]),
         st.sampled_from("abc"),
         st.sampled_from(["1", "8"]),
@@ -170,25 +188,33 @@ def test_changes_lead_where_a_new_list_would(steps: list[tuple[str, str, str, st
     state = Fed()
     pods: dict[str, dict[str, Any]] = {}
     slices: dict[str, dict[str, Any]] = {}
+    bursts: dict[str, dict[str, Any]] = {}
     for what, kind, name, concurrency, function in steps:
         if what == "pods":
             state.replace_pods(list(pods.values()))
         elif what == "slices":
             state.replace_slices(list(slices.values()))
+        elif what == "burst":
+            obj = burst(function, int(concurrency), overflow=kind == "ADDED")
+            state.apply_burst(kind, obj)
+            bursts.pop(function, None) if kind == "DELETED" else bursts.update({function: obj})
         elif what == "pod":
             obj = pod(name, concurrency)
             state.apply_pod(kind, obj)
             pods.pop(name, None) if kind == "DELETED" else pods.update({name: obj})
         else:
             obj = piece(endpoint("a", "10.0.0.1"), endpoint(name, f"10.0.0.{ord(name)}"), name=name)
-            obj["metadata"]["labels"] = {COMBOFUNC: function}
+            obj["metadata"]["labels"] = {BURST_FUNCTION if name == "b" else COMBOFUNC: function}
             state.apply_slice(kind, obj)
             slices.pop(name, None) if kind == "DELETED" else slices.update({name: obj})
         fresh = Fed()
         fresh.replace_pods(list(pods.values()))
         fresh.replace_slices(list(slices.values()))
+        for obj in bursts.values():
+            fresh.apply_burst("ADDED", obj)
         assert state.functions() == fresh.functions()
         assert state.unknown() == fresh.unknown()
+        assert state.overflow() == fresh.overflow()
         assert state._functions_of == fresh._functions_of
 
 
@@ -208,3 +234,66 @@ def test_the_service_of_a_function_is_the_owner_of_its_slices() -> None:
     assert known.service(WEB) == ("web", "2")
     known.apply_slice("DELETED", owned("web-1", name="web", uid="2"))
     assert known.service(WEB) is None
+
+
+def of_burst(*endpoints: dict[str, Any], **labels: str) -> dict[str, Any]:
+    made = piece(*endpoints)
+    made["metadata"]["labels"] = {BURST_FUNCTION: "web"} | labels
+    return made
+
+
+def test_a_burst_functions_pods_take_what_it_says() -> None:
+    state = Fed()
+    state.apply_slice("ADDED", of_burst(endpoint("a", "10.0.0.1"), endpoint("b", "10.0.0.2")))
+    assert {pod.concurrency for pod in state.functions()[WEB]} == {1}, "while it is not known: the default"
+    assert state.apply_burst("ADDED", burst(concurrency=3))
+    assert {pod.concurrency for pod in state.functions()[WEB]} == {3}
+    assert not state.apply_burst("MODIFIED", burst(concurrency=3))
+    state.apply_pod("ADDED", pod("a", "8"))
+    assert [pod.concurrency for pod in state.functions()[WEB]] == [8, 3], "a ComboFunc sizes its pods"
+    assert state.unknown() == {WEB: 0}
+    assert state.apply_burst("DELETED", burst())
+    assert [pod.concurrency for pod in state.functions()[WEB]] == [8, 1]
+
+
+def test_a_service_with_both_labels_is_one_function() -> None:
+    state = Fed()
+    state.apply_slice("ADDED", of_burst(endpoint("a", "10.0.0.1"), **{COMBOFUNC: "other"}))
+    assert state.functions() == {WEB: (Pod("10.0.0.1", 8080, 1),)}
+
+
+def test_a_burst_function_with_no_name_for_its_service_changes_nothing() -> None:
+    state = Fed()
+    state.apply_burst("ADDED", burst("nobody"))
+    assert state.functions() == {}
+    state.apply_slice("ADDED", piece(endpoint("a", "10.0.0.1")))
+    state.apply_burst("ADDED", burst("web"))
+    assert state.unknown() == {WEB: 1}, "a ComboFunc's pod still has to say what it takes"
+
+
+@pytest.mark.parametrize(
+    ("status", "may"),
+    [
+        ({"conditions": [{"type": "Overflow", "status": "True"}]}, True),
+        ({"conditions": [{"type": "Overflow", "status": "False"}]}, False),
+        ({"conditions": [{"type": "Overflow", "status": "Unknown"}]}, False),
+        ({"conditions": [{"type": "Ready", "status": "True"}]}, False),
+        ({}, False),
+        (None, False),
+    ],
+)
+def test_overflow_is_allowed_exactly_while_the_condition_holds(status: Any, may: bool) -> None:
+    state = Fed()
+    state.apply_burst("ADDED", burst(idempotent=True) | {"status": status})
+    expected = Burst(WEB, 3, overflow=True, idempotent=True)
+    assert state.overflow() == ({WEB: expected} if may else {})
+
+
+@pytest.mark.parametrize("concurrency", [0, -1, True, 1.5, "2", 10**30, [1]])
+def test_a_concurrency_that_is_none_is_refused(concurrency: Any) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        read_burst(burst(concurrency=concurrency))
+
+
+def test_a_concurrency_that_is_not_said_is_one() -> None:
+    assert read_burst(burst(concurrency=None)).concurrency == 1

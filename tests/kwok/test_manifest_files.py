@@ -10,6 +10,7 @@ import pytest
 import typer
 import yaml
 
+import burst_plane.controller
 import combofunc.controller
 import combofunc.settings
 import hpa_replacement.adapter.settings
@@ -54,6 +55,7 @@ def test_the_command_line_takes_the_arguments_of_the_pods(file: str) -> None:
         ("probe", node_speed_probe.controller.LEASE_NAME),
         ("kneescale", hpa_replacement.controller.LEASE_NAME),
         ("combofunc", combofunc.controller.LEASE_NAME),
+        ("burst-controller", burst_plane.controller.LEASE_NAME),
     ],
 )
 def test_the_role_of_a_controller_names_its_lease(part: str, lease: str) -> None:
@@ -67,8 +69,9 @@ def test_the_three_lists_of_kept_secrets_agree() -> None:
     directory = MANIFESTS / "base" / "certificates"
     command = (ROOT / "surgekit" / "cli" / "certificates.py").read_text()
     names = r"surgekit-(?:ca\b|[a-z-]+-tls\b)"
-    agents = MANIFESTS / "limit-allocator" / "agent" / "certificate.yaml"
-    rights = (directory / "rbac.yaml").read_text() + agents.read_text()
+    agents = (MANIFESTS / "limit-allocator" / "agent", MANIFESTS / "burst-plane")
+    texts = [(of / "certificate.yaml").read_text() for of in agents]
+    rights = "".join([(directory / "rbac.yaml").read_text(), *texts])
     assert (
         set(re.findall(names, rights))
         == set(re.findall(names, (directory / "admissionpolicy.yaml").read_text()))
@@ -86,6 +89,7 @@ PARTS = {
     "combofunc": ("combofunc", "combofunc"),
     "adapter": ("adapter", "hpa_replacement/adapter"),
     "limit-allocator": ("limit-allocator", "limit_allocator"),
+    "burst-controller": ("burst-plane", "burst_plane"),
 }
 MONITORING = MANIFESTS / "overlays" / "monitoring"
 

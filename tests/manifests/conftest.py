@@ -29,6 +29,7 @@ def installed(binaries: Binaries) -> Iterator[Lab]:
             "combofunc",
             "adapter",
             "limit-allocator",
+            "burst-plane",
         ):
             lab.apply(MANIFESTS / directory)
         yield lab

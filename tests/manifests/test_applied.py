@@ -41,6 +41,8 @@ PROMETHEUS_OPERATOR = (
         "adapter",
         "adapter/apiservices",
         "limit-allocator",
+        "burst-plane",
+        "burst-plane/agent",
     ],
 )
 def test_the_api_server_takes_everything_and_warns_of_nothing(installed: Lab, directory: str) -> None:
@@ -91,6 +93,7 @@ def _module(version: str) -> Path:
         "surgekit-combofunc",
         "surgekit-adapter",
         "surgekit-limit-allocator",
+        "surgekit-burst-controller",
     ],
 )
 def test_hardened_pods_are_let_in_spread_and_kept_available(installed: Lab, name: str) -> None:
@@ -130,6 +133,7 @@ def test_services_find_their_pods(installed: Lab) -> None:
         ("surgekit-combofunc", {8080}),
         ("surgekit-adapter", {8443, 8080}),
         ("surgekit-limit-allocator", {8444, 8080}),
+        ("surgekit-burst-controller", {8445, 8080}),
     ):
 
         def ports(name: str = name) -> set[int]:

@@ -40,22 +40,29 @@ def lose_the_ca(lab: Lab) -> None:
 
 
 def test_the_keeper_of_certificates_runs_under_its_own_account(installed: Lab) -> None:
-    assert keep_certificates(installed) == ["created"] * 7
-    assert keep_certificates(installed) == ["kept"] * 7
+    assert keep_certificates(installed) == ["created"] * 11
+    assert keep_certificates(installed) == ["kept"] * 11
     servers = (
         "surgekit-extender-tls",
         "surgekit-expander-tls",
         "surgekit-adapter-tls",
         "surgekit-limit-allocator-tls",
+        "surgekit-burst-controller-tls",
     )
-    for name in (*servers, "surgekit-scheduler-client-tls"):
+    clients = (
+        "surgekit-scheduler-client-tls",
+        "surgekit-burst-controller-client-tls",
+        "surgekit-burst-placement-tls",
+    )
+    for name in (*servers, *clients):
         secret = installed.kube.get(f"/api/v1/namespaces/{NAMESPACE}/secrets/{name}")
         assert (secret["type"], set(secret["data"])) == (
             "kubernetes.io/tls",
             {"ca.crt", "tls.crt", "tls.key"},
         )
-    agents = installed.kube.get("/api/v1/namespaces/surgekit-agents/secrets/surgekit-limit-agent-tls")
-    assert set(agents["data"]) == {"ca.crt", "tls.crt", "tls.key"}
+    for name in ("surgekit-limit-agent-tls", "surgekit-pulselet-tls"):
+        agents = installed.kube.get(f"/api/v1/namespaces/surgekit-agents/secrets/{name}")
+        assert set(agents["data"]) == {"ca.crt", "tls.crt", "tls.key"}
     # As the README has a control-plane node read it.
     template = '{{index .data "tls.crt" | base64decode}}'
     read = (
@@ -70,7 +77,7 @@ def test_the_keeper_of_certificates_runs_under_its_own_account(installed: Lab) -
     assert installed.kubectl(*read).startswith("-----BEGIN CERTIFICATE-----")
     # A CA removed on purpose (README, "Certificates") takes everything it signed with it.
     lose_the_ca(installed)
-    assert keep_certificates(installed) == ["created"] + ["renewed"] * 6
+    assert keep_certificates(installed) == ["created"] + ["renewed"] * 10
 
 
 def test_the_keeper_of_certificates_cannot_make_itself_another_account(installed: Lab) -> None:

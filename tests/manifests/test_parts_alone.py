@@ -28,6 +28,7 @@ PARTS = (
     "adapter",
     "load-balancer",
     "limit-allocator",
+    "burst-plane",
 )
 
 
@@ -92,7 +93,9 @@ def test_no_pod_asks_for_a_priority_that_kube_system_alone_may_have(cluster: Lab
             assert deployment["spec"]["template"]["spec"]["priorityClassName"] == "surgekit"
 
 
-@pytest.mark.parametrize("part", ["overlays/self-signed", "expander", "adapter", "limit-allocator"])
+@pytest.mark.parametrize(
+    "part", ["overlays/self-signed", "expander", "adapter", "limit-allocator", "burst-plane"]
+)
 def test_cert_manager_takes_the_place_of_our_keeper(cluster: Lab, part: str, tmp_path: Path) -> None:
     """The component in a kustomization of one's own: the keeper is gone, the Certificates are there."""
     mine = shutil.copytree(MANIFESTS, tmp_path / "manifests")

@@ -152,6 +152,59 @@ RIGHTS = [
         for v in ("get", "update", "patch")
         for name, allowed in (("surgekit-limit-allocator", True), (LEASE_NAME, False))
     ),
+    *(
+        ("surgekit-burst-controller", v, group, r, "", "", "", True)
+        for v in READ
+        for group, r in (
+            ("", "nodes"),
+            ("", "services"),
+            ("apps", "deployments"),
+            ("networking.k8s.io", "networkpolicies"),
+            ("surgekit.dev", "burstfunctions"),
+        )
+    ),
+    *(("surgekit-burst-controller", v, "", "pods", "", "surgekit-agents", "", True) for v in READ),
+    *(
+        ("surgekit-burst-controller", v, group, resource, subresource, "shop", "", allowed)
+        for v, group, resource, subresource, allowed in (
+            ("patch", "apps", "deployments", "scale", True),
+            ("patch", "surgekit.dev", "combofuncs", "scale", True),
+            ("get", "surgekit.dev", "combofuncs", "", True),
+            ("create", "surgekit.dev", "burstfunctions", "", True),
+            ("patch", "surgekit.dev", "burstfunctions", "", True),
+            ("delete", "surgekit.dev", "burstfunctions", "", True),
+            ("patch", "surgekit.dev", "burstfunctions", "status", True),
+            ("create", "events.k8s.io", "events", "", True),
+            # These need the binding of surgekit-burst-templates.
+            ("create", "", "pods", "", False),
+            ("get", "", "secrets", "", False),
+            ("get", "", "configmaps", "", False),
+            ("list", "", "pods", "", False),
+            ("patch", "apps", "deployments", "", False),
+            ("patch", "apps", "statefulsets", "scale", False),
+            ("patch", "surgekit.dev", "combofuncs", "", False),
+            ("patch", "", "nodes", "", False),
+            ("create", "", "serviceaccounts", "token", False),
+            ("delete", "", "pods", "", False),
+        )
+    ),
+    ("surgekit-burst-controller", "list", "surgekit.dev", "nodespeeds", "", "", "", True),
+    (
+        "surgekit-burst-controller",
+        "get",
+        "",
+        "secrets",
+        "",
+        "surgekit-agents",
+        "surgekit-pulselet-tls",
+        False,
+    ),
+    ("surgekit-burst-controller", "create", "coordination.k8s.io", "leases", "", NAMESPACE, "", True),
+    *(
+        ("surgekit-burst-controller", v, "coordination.k8s.io", "leases", "", NAMESPACE, name, allowed)
+        for v in ("get", "update", "patch")
+        for name, allowed in (("surgekit-burst-controller", True), (LEASE_NAME, False))
+    ),
     *(("surgekit-adapter", v, "surgekit.dev", "kneepolicies", "", "", "", True) for v in READ),
     ("surgekit-adapter", "patch", "surgekit.dev", "kneepolicies", "status", "shop", "", False),
     ("surgekit-adapter", "create", "authorization.k8s.io", "subjectaccessreviews", "", "", "", True),
@@ -177,12 +230,19 @@ RIGHTS = [
             "surgekit-expander-tls",
             "surgekit-adapter-tls",
             "surgekit-limit-allocator-tls",
+            "surgekit-burst-controller-tls",
+            "surgekit-burst-controller-client-tls",
+            "surgekit-burst-placement-tls",
         )
     ),
     *(
         ("surgekit-certificates", v, "", "secrets", "", "surgekit-agents", s, allowed)
         for v in ("get", "update")
-        for s, allowed in (("surgekit-limit-agent-tls", True), ("another", False))
+        for s, allowed in (
+            ("surgekit-limit-agent-tls", True),
+            ("surgekit-pulselet-tls", True),
+            ("another", False),
+        )
     ),
     ("surgekit-certificates", "create", "", "secrets", "", "surgekit-agents", "", True),
     ("surgekit-certificates", "get", "", "secrets", "", NAMESPACE, "another", False),

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import burst_plane.settings
 import cluster_autoscaler_hook.expander.settings
 import cluster_autoscaler_hook.karpenter.settings
 import combofunc.settings
@@ -41,6 +42,7 @@ PARTS = {
     "combofunc": "combofunc",
     "loadBalancer": "load-balancer",
     "limitAllocator": "limit-allocator",
+    "burstPlane": "burst-plane",
     "monitoring": "overlays/monitoring",
 }
 # Instead of the objects that our own keeper of certificates needs.
@@ -56,6 +58,7 @@ SETTINGS: dict[str, type[Any]] = {
     "combofunc": combofunc.settings.Settings,
     "balancer": function_gateway.settings.Settings,
     "limit-allocator": limit_allocator.settings.Settings,
+    "burst-controller": burst_plane.settings.Settings,
 }
 
 

@@ -80,12 +80,14 @@ def test_explain_without_a_cluster_says_so(words: tuple[str, ...], surgekit: Run
 def test_serve_without_a_cluster_says_so(words: tuple[str, ...], surgekit: Run, tmp_path: Path) -> None:
     """Imports the whole part, then finds nothing to talk to (the expander: nothing to serve).
 
-    The limit agent asks no API server, and waits for its controller: it is told one that cannot be.
+    Node agents and the placement ask no API server: they get a setting that cannot be.
     """
     settings = {
         "kneescale": "prometheus_url: http://127.0.0.1:9\n",
         "expander": "catalogue: not-there\n",
         "limit-agent": "controller: nowhere\n",
+        "burst-placement": "controller: nowhere\n",
+        "pulselet": "subnet: nowhere\n",
     }
     (tmp_path / "settings.yaml").write_text(settings.get(words[1], "{}\n"))
     said = surgekit.error(*words, "--settings", "settings.yaml")
@@ -94,6 +96,7 @@ def test_serve_without_a_cluster_says_so(words: tuple[str, ...], surgekit: Run, 
             "error: no cluster to talk to",
             "error: catalogue 'not-there' cannot be read",
             "error: controller: 'nowhere' is not host:port",
+            "error: subnet: 'nowhere' is not an IPv4 network",
         )
     )
 

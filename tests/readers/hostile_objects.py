@@ -371,3 +371,57 @@ def pod_autoscaler(name: str = "good") -> Json:
             "protocolType": "http1",
         },
     }
+
+
+def burst_function(name: str = "good") -> Json:
+    return {
+        "apiVersion": "surgekit.dev/v1alpha1",
+        "kind": "BurstFunction",
+        "metadata": metadata(name),
+        "spec": {
+            "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+            "mode": "enforce",
+            "concurrency": 1,
+            "keepalive": "60s",
+            "thresholdPercentile": 50,
+            "scaling": {"via": "scale", "minReplicas": 0, "maxReplicas": 10},
+        },
+        "status": {
+            "mode": "enforce",
+            "interArrivals": {"seconds": [1.0], "number": [4], "savedTime": "2026-01-01T00:00:00Z"},
+            "conditions": [{"type": "Overflow", "status": "True", "reason": "Enforcing"}],
+        },
+    }
+
+
+def deployment(name: str = "good") -> Json:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata(name, annotations={"surgekit.dev/burst": "shadow"}),
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {"spec": {}}},
+        "status": {"readyReplicas": 2, "replicas": 2},
+    }
+
+
+def service(name: str = "good") -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(name, labels={"surgekit.dev/burst-function": "good"}),
+        "spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]},
+    }
+
+
+def network_policy(name: str = "good") -> Json:
+    expression = {"key": "app", "operator": "In", "values": ["web"]}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata(name),
+        "spec": {
+            "podSelector": {"matchExpressions": [expression]},
+            "policyTypes": ["Ingress", "Egress"],
+            "egress": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}],
+        },
+    }

@@ -16,6 +16,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from burst_plane.egress import forbidding
+from burst_plane.functions import Functions as BurstFunctions
+from burst_plane.settings import Settings as BurstSettings
+from burst_plane.sources import AgentPod, Replicas
+from burst_plane.sources import ClusterSource as BurstSource
+from burst_plane.status import history_before
 from cluster_autoscaler_hook.karpenter.settings import Settings as HookSettings
 from cluster_autoscaler_hook.karpenter.sources import ClusterSource as KarpenterSource
 from cluster_model.cluster_state import ClusterState
@@ -56,6 +62,7 @@ from node_speed_probe.settings import Settings as ProbeSettings
 from node_speed_probe.sources import _Events, _Nodes, _Pods
 from scheduler_extender.sources import Sources as ExtenderSources
 from surgekit.kube.client import Kube
+from surgekit.kube.conditions import status_before
 from surgekit.kube.scale_target import ScaleTarget
 from surgekit.kube.table import Table
 from surgekit.kube.watch import Consumer
@@ -108,9 +115,10 @@ def test_every_watch_of_every_process_feeds_a_table() -> None:
         *Balancer(BalancerSettings(directory=Path("nowhere")), KUBE)._watches.values(),
         *KarpenterSource(KUBE, UNREAD, HookSettings(), lambda: None)._watches.values(),
         *LimitSource(KUBE, UNREAD)._watches.values(),
+        *BurstSource(KUBE, BurstSettings(), UNREAD)._watches.values(),
         *(Policies(KUBE, UNREAD)._watch, FrontProxy(KUBE, UNREAD, Path("nowhere"))._watch),
     ]
-    assert len(watches) >= 27
+    assert len(watches) >= 33
     for watch in watches:
         consumer: Any = watch._consumer
         assert isinstance(consumer, Table) or isinstance(consumer._table, Table), watch._path
@@ -243,17 +251,30 @@ def test_a_spec_is_read_or_refused_in_words(data: st.DataObject) -> None:
 # --- the balancer ---
 
 
-@pytest.mark.parametrize(("which", "original"), [(0, objects.endpoint_slice()), (1, objects.pod())])
+BURST = {
+    "metadata": {"name": "f", "namespace": "a", "uid": "uid-burst"},
+    "spec": {"concurrency": 2, "idempotent": True},
+    "status": {"conditions": [{"type": "Overflow", "status": "True"}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("which", "original"),
+    [("endpointslices", objects.endpoint_slice()), ("pods", objects.pod()), ("burstfunctions", BURST)],
+)
 @often
 @given(data=st.data())
-def test_the_balancer(which: int, original: Json, data: st.DataObject) -> None:
+def test_the_balancer(which: str, original: Json, data: st.DataObject) -> None:
     controller = Balancer(BalancerSettings(directory=Path("nowhere")), KUBE)
-    consumers = [watch._consumer for watch in controller._watches.values()]
-    consumers[1 - which].replace([(objects.pod(), objects.endpoint_slice())[which]], 1.0)
+    consumers = {name: watch._consumer for name, watch in controller._watches.items()}
+    for name, there in (("endpointslices", objects.endpoint_slice()), ("pods", objects.pod())):
+        if name != which:
+            consumers[name].replace([there], 1.0)
     feed(consumers[which], original, data.draw(spoilt(original)))
     served = {function.name: pods for function, pods in controller._endpoints.functions().items()}
     assert [(pod.address, pod.concurrency) for pod in served["f"]][:1] == [("10.0.0.1", 4)]
     controller._endpoints.unknown()
+    controller._endpoints.overflow()
 
 
 # --- the probe ---
@@ -382,3 +403,44 @@ def test_the_limit_allocator(kind: str, original: Json, data: st.DataObject) -> 
         assert min(a.cpu_us for a in allowances.values()) <= 300_000
     if kind == "limitranges":
         assert all(a.ceiling_memory is None for a in allowances.values())
+
+
+# --- the burst plane's controller ---
+
+
+@pytest.mark.parametrize(
+    ("kind", "original"),
+    [
+        ("burstfunctions", objects.burst_function()),
+        ("deployments", objects.deployment()),
+        ("services", objects.service()),
+        ("networkpolicies", objects.network_policy()),
+        ("nodes", objects.node()),
+        ("agents", objects.pod()),
+    ],
+)
+@often
+@given(data=st.data())
+def test_the_burst_controller(kind: str, original: Json, data: st.DataObject) -> None:
+    source = BurstSource(KUBE, BurstSettings(), UNREAD)
+    plain = {
+        "burstfunctions": objects.burst_function(),
+        "nodes": objects.node(),
+        "agents": objects.pod() | {"status": {"phase": "Running", "podIP": "10.0.0.1"}},
+    }
+    for name, obj in plain.items():
+        source._watches[name]._consumer.replace([obj], 1.0)
+    original = plain.get(kind, original)
+    feed(source._watches[kind]._consumer, original, data.draw(spoilt(original)))
+    functions = BurstFunctions(Mode.ENFORCE, 100)
+    functions.read(source.burst_functions(), 1.0)
+    good = next(known for known in functions if known.spec.key == "shop/good")
+    for known in functions:
+        history_before(status_before(known.obj))
+    if kind == "deployments":
+        assert source.deployment(good.spec.target) == Replicas(1, 2, 2, "shadow", "uid-good")
+    source.port("shop", "good")
+    forbidding(source.policies("shop"), {"app": "web"})
+    if kind == "networkpolicies":
+        assert "good" in {policy.name for policy in source.policies("shop")}
+    assert (AgentPod("n1", "10.0.0.1"), True) in source.agents()

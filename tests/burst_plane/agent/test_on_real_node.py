@@ -397,7 +397,7 @@ def test_an_agent_that_is_told_to_end_drains(node: BurstNode) -> None:
         await driver.end(started)
         await asyncio.to_thread(agent.wait, 60)
         assert node.instances() == set()
-        assert not [path for path in Path("/run/netns").iterdir() if path.name.startswith(f"{node.name}-")]
+        assert not list((node.run_directory / "burst/namespaces").iterdir())
         node.stop_agent()
 
     acting(node, act)

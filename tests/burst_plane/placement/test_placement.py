@@ -113,8 +113,9 @@ class World:
         return int(head.split()[1]), answer
 
     def say(self, line: str) -> None:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sending:
-            sending.sendto(line.encode(), str(self.directory / "placement-log.sock"))
+        with socket.socket(socket.AF_UNIX) as sending:
+            sending.connect(str(self.directory / "placement-log.sock"))
+            sending.sendall(line.encode() + b"\n")
 
     async def until(self, holds: Callable[[], object]) -> None:
         async with asyncio.timeout(20):

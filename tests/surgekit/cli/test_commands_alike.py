@@ -49,6 +49,7 @@ def _wants_a_cluster() -> list[tuple[str, ...]]:
         ("explain", "scale"): ("shop/web",),
         ("explain", "combofunc"): ("shop/web",),
         ("explain", "limits"): ("shop/web",),
+        ("explain", "burst"): ("shop/web",),
         ("metrics-api", "register"): ("--ca", __file__),
         ("serve", "kneescale"): ("--settings", "kneescale.yaml"),
     }

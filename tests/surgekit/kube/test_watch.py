@@ -40,6 +40,7 @@ WATCHES, LISTS = "watch=true", "limit=500"
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundredth of the usual waits; silence is noticed after 1.2 s."""
     monkeypatch.setattr(watch, "_BACKOFF_S", (0.002, 0.005, 0.01, 0.02, 0.05))
+    monkeypatch.setattr(watch, "_ABSENT_S", 0.02)
     monkeypatch.setattr(watch, "_WATCH_S", 1)
     monkeypatch.setattr(client, "_WATCH_GRACE_S", 0.2)
     monkeypatch.setattr(client, "_READ_S", 1.0)
@@ -293,6 +294,23 @@ def test_before_the_first_list_nothing_is_known(fake: FakeApiServer, proxy: Faul
     proxy.heal()
     assert started.synced.wait(10.0)
     assert is_right(picture, fake)
+    started.stop()
+
+
+def test_a_collection_that_may_be_absent_is_looked_for_and_never_forgotten(
+    fake: FakeApiServer, proxy: FaultProxy
+) -> None:
+    picture = Picture()
+    proxy.cut(answer(404, "NotFound", "no such resource"), only=LISTS, times=1000)
+    started = Watch(proxy.kube(), MAPS, picture, may_be_absent=True).start()
+    assert started.synced.wait(10.0)
+    assert started.age_s(time.monotonic()) < 10.0
+    assert picture.lists == 0
+    proxy.heal()
+    wait_until(lambda: is_right(picture, fake), "the CRD is there")
+    proxy.cut(answer(404, "NotFound", "not yet"), only="", times=3)
+    wait_until(lambda: picture.lists == 2 and is_right(picture, fake), "and again")
+    assert picture.names == ["a", "b"]
     started.stop()
 
 

@@ -1,0 +1,1 @@
+"""PulseNet beside other systems, played with Azure's trace of 2019."""
