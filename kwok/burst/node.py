@@ -68,7 +68,7 @@ class BurstNode:
             self.directory.mkdir(parents=True, exist_ok=True)
             self.run_directory.mkdir(parents=True)
             ensure(self.certificates, [SERVER_NAME], [PLACEMENT, CONTROLLER], datetime.now(UTC))
-            self._start_containerd()
+            self.start_containerd()
             for archive in self._archives:
                 self.ctr("images", "import", str(archive))
             self.start_agent()
@@ -87,8 +87,7 @@ class BurstNode:
                     for line in self.ctr(kind, "ls").splitlines()[1:]:
                         if kind == "snapshots" and line.split()[2:] == ["View"]:
                             self.ctr("snapshots", "rm", line.split()[0])
-            self._containerd.terminate()
-            self._containerd.wait(timeout=_PATIENCE_S)
+        self.stop_containerd()
         shutil.rmtree(self.run_directory, ignore_errors=True)
         shutil.rmtree(self.directory / "containerd", ignore_errors=True)
 
@@ -137,7 +136,13 @@ class BurstNode:
             raise LabError(f"ctr {' '.join(arguments)}: {done.stderr.strip()}")
         return done.stdout
 
-    def _start_containerd(self) -> None:
+    def stop_containerd(self) -> None:
+        if self._containerd is not None:
+            self._containerd.terminate()
+            self._containerd.wait(timeout=_PATIENCE_S)
+            self._containerd = None
+
+    def start_containerd(self) -> None:
         root = self.directory / "containerd"
         root.mkdir(exist_ok=True)
         configuration = self.directory / "containerd.toml"
