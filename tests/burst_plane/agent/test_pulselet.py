@@ -136,6 +136,18 @@ def test_starts_at_once_share_what_there_is() -> None:
     acting(act)
 
 
+def test_containers_of_many_functions_leave_memory_to_start_one() -> None:
+    async def act(node: FakeNode) -> None:
+        many = [Preparation(function=Function("many", f"f{n}"), spec=SPEC, created=10) for n in range(20)]
+        await node.prepare(*many)
+        await node.until(lambda: sum(each.created for each in node.stock.prepared()) == 256 // 8)
+        for n in range(6):
+            assert (await node.start(many[n].function, SPEC, f"r{n}")).started
+        node.check()
+
+    acting(act)
+
+
 def test_frozen_containers_of_others_make_room() -> None:
     async def act(node: FakeNode) -> None:
         await node.prepare(
