@@ -27,6 +27,7 @@ class Resolution:
     reason: str
     message: str
     template: str = ""  # the spec's name
+    size: int = 0  # bytes of the spec in a message
 
 
 _RESOLVING = Resolution(None, "Resolving", "its pod template was not looked at yet")

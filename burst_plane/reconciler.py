@@ -137,7 +137,7 @@ class Reconciler:
             listed(self._functions, readiness),
             agents.usable,
             agents.every,
-            preparations(self._functions, agents, pool_of, sizing),
+            preparations(self._functions, agents, pool_of, sizing, self._settings.most_in_namespace),
         )
 
     def _show(self, session: LeaderSession, readiness: dict[Function, Readiness]) -> None:
