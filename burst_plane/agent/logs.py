@@ -103,7 +103,7 @@ class Output:
                 os.close(writer)
 
     def close(self) -> None:
-        """The process is gone. What it wrote last is in the pipes; if it made one larger, the rest is lost."""
+        """The process is gone. What it wrote last is in the pipes; of a larger one, the rest is lost."""
         for reader, splitter in self._readers.items():
             self._loop.remove_reader(reader)
             with suppress(OSError):
