@@ -31,7 +31,7 @@ _HOUR_S = 3600.0
 class Sizing:
     hit_share: float = 0.95  # of starts that should find a prepared instance
     refill_s: float = 2.0  # to make containers for those that were used
-    least_uses: int = 5  # in the last hour, of a container that is kept ready; a rarer start makes its own
+    least_uses: int = 1  # in the last hour, of a container that is kept ready; a rarer start makes its own
     least: int = 0  # for a function without excess traffic: its image is there
     most: int = 64
     least_nodes: int = 8

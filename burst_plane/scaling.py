@@ -47,6 +47,7 @@ class Concurrency:
     queued: float  # waiting for one: counts unfiltered
     counted: float  # in emergency instances, as far as the filter lets it count
     arrivals: int = 0  # requests, as far as the filter lets them count
+    soon: bool = False  # the next one is likely to come while one instance is worth its memory
 
     @property
     def total(self) -> float:
@@ -61,11 +62,12 @@ class Scaler:
         # second, sums of what was recorded in it: concurrency, arrivals
         self._seconds: deque[tuple[int, float, int]] = deque()
         self._total, self._arrivals = 0.0, 0  # of these
+        self._latest = Concurrency(0.0, 0.0, 0.0)
         self._first = 0  # second of the first record since the window was last empty
         self._busy: deque[tuple[float, float]] = deque()  # time, in regular instances; falling values
 
     def record(self, seen: Concurrency, now_s: float) -> None:
-        second = math.floor(now_s)
+        self._latest, second = seen, math.floor(now_s)
         if not self._seconds or second - self._seconds[-1][0] >= self._buckets:
             self._seconds.clear()
             self._total, self._arrivals = 0.0, 0
@@ -123,9 +125,13 @@ class Scaler:
             reasons = [f"{seen}, {p.target:g} an instance"]
         wanted = min(max(wanted, least), most)
         kept = min(math.ceil(self._peak(now_s) / p.concurrency), asked)
+        if p.priced and max(wanted, kept) <= 1:
+            needed = self._latest.soon or self._latest.in_regular > 0 or self._latest.queued > 0
+            wanted = kept = int(needed)
+            reasons.append("the next request is likely soon" if needed else "the next request is not likely soon")
         if kept > wanted:
             wanted = kept
-            reasons.append(f"{kept} were busy at once in the last {p.keepalive_s:g} s (keepalive)")
+            reasons.append(f"{kept} were busy at once in the last {p.keepalive_s:.0f} s (keepalive)")
         bounded = min(max(wanted, p.min_replicas), p.max_replicas)
         if bounded != wanted:
             reasons.append(f"{wanted} is outside {p.min_replicas}..{p.max_replicas}")

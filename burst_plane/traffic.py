@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from burst_plane.burst_function import BurstFunction, Variant
-from burst_plane.filter import InterArrivals, counts
+from burst_plane.filter import InterArrivals, counts, soon
 from burst_plane.preparing import Bursts
 from burst_plane.scaling import Concurrency, Parameters, Scaler
 from burst_plane.wire.messages import FunctionTraffic
@@ -157,7 +157,12 @@ class Account:
         self._price()
         if not self.counts(now_s):
             new = max(new - excess, 0)
-        self.scaler.record(replace(self.concurrency(now_s), arrivals=new), now_s)
+        now = replace(self.concurrency(now_s), arrivals=new, soon=self.expects(now_s))
+        self.scaler.record(now, now_s)
+
+    def expects(self, now_s: float) -> bool:
+        """Whether one instance should be there for the next request."""
+        return self.scaler.parameters.priced and soon(self.history, self.keepalive_s, now_s)
 
     def heard(self, now_s: float) -> bool:
         """Whether any placement reports it now."""

@@ -17,12 +17,15 @@ __all__ = ["idle_s", "staffed"]
 # Chosen with tuning seeds of `surgekit bench pulsenet --simulated`, for 98 % of requests on the regular track.
 _REFERENCE_BYTES = 192 << 20  # the instance that waits for `keepalive`
 _RUN_S = 20.0  # a request that runs so long is worth twice as much as a short one
+_START_S = 0.05  # a start beside which a shorter request is slowed down most
+_MOST_SHORT = 4.0
 _LEAST_S, _MOST_S = 6.0, 1800.0
 
 
 def idle_s(keepalive_s: float, memory_bytes: int, run_s: float) -> float:
     """How long an instance of this size may wait, for requests that run so long in the mean."""
-    price_s = keepalive_s * (1.0 + run_s / _RUN_S)
+    short = min(_START_S / run_s, _MOST_SHORT) if run_s > 0 else 0.0
+    price_s = keepalive_s * (1.0 + run_s / _RUN_S + short)
     return min(max(price_s * _REFERENCE_BYTES / max(memory_bytes, 1), _LEAST_S), _MOST_S)
 
 

@@ -16,6 +16,7 @@ from surgekit.process.modes import Mode
 __all__ = ["RegularTrack", "Rules", "burst_function", "name_of"]
 
 _PLACEMENT = "placement"
+_LOOK_EVERY_S = 4  # at functions that sleep; the controller looks each second
 _MEMORY_S = 60  # of a window; what an account is told when its function wakes
 
 
@@ -76,9 +77,10 @@ class RegularTrack:
         self._world = world
         for fn, seconds in zip(world.functions, self._history, strict=True):
             fn.memo = memo = _Memo(Account(burst_function(fn.index, self._rules)))
-            memo.account.weigh(int(fn.memory_bytes))
             for second, arrivals in seconds:
                 memo.account.history.observe(arrivals, float(second))
+            memo.account.weigh(int(fn.memory_bytes))
+            memo.account.follow(memo.account.function)
 
     def account(self, fn: Fn) -> Account:
         memo: _Memo = fn.memo
@@ -117,7 +119,7 @@ class RegularTrack:
         # Asleep is what has nothing, and has been told zeros for a window.
         return bool(
             arrivals or busy_s or queued_s or emergency_s or fn.busy or fn.idle or fn.queue or fn.creating
-            or fn.asked or fn.in_emergency or memo.account.scaler.average(now_s)
+            or fn.asked or fn.in_emergency or memo.account.expects(now_s) or memo.account.scaler.average(now_s)
         )  # fmt: skip
 
     def decide(self, fn: Fn, now_s: float) -> None:
@@ -126,7 +128,13 @@ class RegularTrack:
             self._world.scale(fn, decision.action, now_s)
 
     def every_second(self, now_s: float) -> None:
-        pass
+        """A function that sleeps wakes when its next request is expected."""
+        if round(now_s) % _LOOK_EVERY_S:
+            return
+        for fn in self._world.functions:
+            if fn.index not in self._world.awake and fn.memo.account.expects(now_s):
+                self._world.awake[fn.index] = fn
+                self.woken(fn, now_s)
 
 
 def seconds_before(at_s: Floats, function: Floats, functions: int, before_s: float) -> list[list[tuple[int, int]]]:

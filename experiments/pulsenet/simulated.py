@@ -57,6 +57,11 @@ class Plan:
             span=Span(600.0, 1200.0),
         )  # fmt: skip
 
+    def without_sweeps(self) -> Plan:
+        return replace(
+            self, keepalives_s=(), thresholds=(), retentions_s=(), delays_s=(), starts_s=(), large=False
+        )  # fmt: skip
+
     @property
     def tag(self) -> str:
         where = self.trace.name if self.trace else "extract"
