@@ -52,15 +52,7 @@ def configuration(settings: Settings) -> str:
         f"    lua-load {settings.directory / WAIT_FOR_SERVER.name}",
         f"    setenv SURGEKIT_FUNCTIONS_MAP {settings.map_file}",  # HAProxy 2.6 gives scripts no arguments
         f"    lua-load {settings.directory / _GATEWAY.name}",
-        # Lines for the placement, over a stream: a datagram socket holds 10 (net.unix.max_dgram_qlen), and
-        # HAProxy drops what comes beyond.
-        "ring ended",
-        "    format raw",
-        "    maxlen 400",
-        "    size 1048576",
-        "    timeout connect 1s",
-        "    timeout server 10s",
-        f"    server placement unix@{settings.placement_log}",
+        *_lines_for_the_placement(settings),
         "defaults",
         "    mode http",
         "    option abortonclose",  # drop queued requests whose client left
@@ -104,6 +96,7 @@ def configuration(settings: Settings) -> str:
         "    use_backend %[var(txn.backend)]",
         "frontend again",
         f"    bind unix@{settings.again} mode 600",
+        *_logs(),
         "    http-request disable-l7-retry unless METH_GET",
         f"    http-request deny deny_status 503 if {{ req.fhdr({_PASSES}) -m len ge {_MOST_PASSES} }}",
         f"    http-request set-header {_PASSES} %[req.fhdr({_PASSES})]{_AGAIN}",
@@ -120,6 +113,39 @@ def configuration(settings: Settings) -> str:
     for number in range(settings.functions):
         lines += _backend(settings, backend_name(number), timeout_ms)
     return "\n".join(lines) + "\n"
+
+
+def _lines_for_the_placement(settings: Settings) -> list[str]:
+    """Over a stream: a datagram socket holds 10 (net.unix.max_dgram_qlen), and HAProxy drops the rest.
+
+    A ring of HAProxy 2.6 connects again and again without a pause while nobody listens (half a core). So it
+    connects to HAProxy itself, which discards the lines while there is no placement: a new one knows nothing
+    of requests that asked before."""
+    lines, nobody = settings.directory / "lines.sock", settings.directory / "nobody.sock"
+    check = "check inter 500ms rise 1 fall 1 observe layer4 error-limit 1 on-error mark-down"
+    return [
+        "ring ended",
+        "    format raw",
+        "    maxlen 400",
+        "    size 1048576",
+        "    timeout connect 1s",
+        "    timeout server 1h",
+        f"    server placement unix@{lines}",
+        "listen lines",
+        "    mode tcp",
+        f"    bind unix@{lines} mode 600",
+        "    timeout client 1h",
+        "    timeout server 1h",
+        "    timeout connect 1s",
+        f"    server placement unix@{settings.placement_log} {check} on-marked-up shutdown-backup-sessions",
+        f"    server nobody unix@{nobody} backup",
+        "frontend nobody",
+        "    mode tcp",
+        f"    bind unix@{nobody} mode 600",
+        "    timeout client 1h",
+        "    tcp-request inspect-delay 1s",
+        "    tcp-request content reject if WAIT_END",
+    ]
 
 
 def _logs() -> list[str]:
@@ -165,7 +191,8 @@ def _backend(settings: Settings, backend: str, timeout_ms: int) -> list[str]:
         f"    http-request disable-l7-retry if placed !{{ var(txn.overflow) -m str {IDEMPOTENT} }}",
         f"    http-request set-header {_PASSES} %[req.fhdr({_PASSES})]{_ASKED} if placed",
         f"    http-request lua.wait_for_pod {backend} {_WITHOUT_POD} {timeout_ms} if without_pod !placed",
-        "    http-request deny deny_status 503 if { var(txn.late) -m bool }",
+        # Late, or its client left.
+        "    http-request deny deny_status 503 if without_pod !placed !{ var(txn.moved) -m bool }",
         f"    use-server {EMERGENCY} if placed",
         f"    server {EMERGENCY} 0.0.0.0 id {EMERGENCY_ID} weight 0 pool-max-conn 0",
         # One line a slot, and no `server-template`: a test lab adds a network namespace to each line,

@@ -49,10 +49,9 @@ end, 2)
 -- pod, for the function's move to another backend, or until it is late.
 core.register_action("wait_for_pod", { "http-req" }, function(txn, backend, without_pod, limit_ms)
     local waited_ms = 0
-    while txn.f:be_conn_free(backend) >= tonumber(without_pod)
-        and functions:lookup(txn:get_var("txn.function")) == backend do
-        if waited_ms >= tonumber(limit_ms) then
-            txn:set_var("txn.late", true)
+    while txn.f:be_conn_free(backend) >= tonumber(without_pod) and waited_ms < tonumber(limit_ms) do
+        if functions:lookup(txn:get_var("txn.function")) ~= backend then
+            txn:set_var("txn.moved", true)
             return
         end
         core.msleep(20)

@@ -11,6 +11,9 @@ from pathlib import Path
 __all__ = ["Cgroups"]
 
 _PERIOD_US = 100_000
+# Instances are few, and somebody waits for each. Together they may use no more than the share's quota, so
+# within that they come first: the weight of a pod that requests eight cores.
+_SHARES, _WEIGHT = "8192", "313"
 _CONTROLLERS = ("cpu", "memory", "pids")
 _PATIENCE_S = 5.0  # a killed process leaves its group a moment later
 
@@ -45,9 +48,11 @@ class Cgroups:
             for above in (self._mount, self._mount / self._name):
                 for controller in _CONTROLLERS:
                     _write(above / "cgroup.subtree_control", f"+{controller}")
+            _write(self._cpu / "cpu.weight", _WEIGHT)
             _write(self._cpu / "cpu.max", f"{_quota_us(cpu_millis)} {_PERIOD_US}")
             _write(self._memory / "memory.max", str(memory_bytes))
             return
+        _write(self._cpu / "cpu.shares", _SHARES)
         _write(self._cpu / "cpu.cfs_period_us", str(_PERIOD_US))
         _write(self._cpu / "cpu.cfs_quota_us", str(_quota_us(cpu_millis)))
         self._limit_memory(memory_bytes)

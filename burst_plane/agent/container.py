@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import platform
 import shutil
 import socket
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,19 +18,22 @@ import structlog
 
 from burst_plane.agent.cgroups import Cgroups
 from burst_plane.agent.images import Image
-from burst_plane.agent.kernel import MS_NODEV, MS_NOSUID, Child, mount, unmount
+from burst_plane.agent.kernel import MS_NODEV, MS_NOSUID, Child, mount, mount_overlay, unmount
 from burst_plane.agent.logs import Logs, Output
 from burst_plane.agent.networks import Network
 from burst_plane.agent.runtime import Runtime, RuntimeFault
-from burst_plane.instance.oci_spec import Place, SpecError, oci_spec
+from burst_plane.instance.connections import connected
+from burst_plane.instance.oci_spec import Place, oci_spec
 from burst_plane.instance.readiness import Kind
+from burst_plane.instance.resolvers import resolv_conf
 from burst_plane.model import Function, InstanceSpec
 
-__all__ = ["Container", "ContainerFault", "Workshop"]
+__all__ = ["Container", "ContainerFault", "ImageLostError", "Workshop"]
 
 log = structlog.get_logger(__name__)
 
 _INODES = 65_536  # of a scratch: as bounded as its bytes
+_TABLE_BYTES = 64 << 10  # of connections: an instance with more than 400 is in use
 _FREEZE_S = 2.0
 _ENDED_S = 10.0
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.0005, 0.01  # at the port
@@ -38,6 +41,10 @@ _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.0005, 0.01  # at the port
 
 class ContainerFault(Exception):
     """A container that cannot be made or started."""
+
+
+class ImageLostError(ContainerFault):
+    """The directories of its image are gone: it must be looked for again."""
 
 
 @dataclass(eq=False)
@@ -55,11 +62,12 @@ class Workshop:
     """Makes, starts and removes containers. Everything lies below `directory`, by name."""
 
     def __init__(
-        self, directory: Path, runtime: Runtime, cgroups: Cgroups, logs: Logs, nameservers: tuple[str, ...]
-    ) -> None:
+        self, directory: Path, runtime: Runtime, cgroups: Cgroups, logs: Logs, nameservers: tuple[str, ...],
+        cluster_domain: str,
+    ) -> None:  # fmt: skip
         self._directory = directory / "instances"
         self._runtime, self._cgroups, self._logs = runtime, cgroups, logs
-        self._resolvers = "".join(f"nameserver {each}\n" for each in nameservers)
+        self._nameservers, self._cluster_domain = nameservers, cluster_domain
 
     def begin(self) -> None:
         """Remove what an earlier agent left. Blocks. Raise OSError."""
@@ -80,10 +88,11 @@ class Workshop:
     ) -> Container:
         """A container whose first process waits. Raise ContainerFault; then nothing is left of it."""
         try:
-            bundle = await asyncio.to_thread(self._lay_out, name, spec, image, network)
-        except (OSError, SpecError, KeyError) as error:
+            bundle = await asyncio.to_thread(self._lay_out, name, function.namespace, spec, image, network)
+        except (OSError, ValueError, KeyError) as error:
             await asyncio.to_thread(self._remove_files, name)
-            raise ContainerFault(f"bundle: {error}") from error
+            lost = not all(os.path.isdir(layer) for layer in image.layers)
+            raise (ImageLostError if lost else ContainerFault)(f"bundle: {error}") from error
         output = self._logs.output(function)
         try:
             pid = await self._runtime.create(name, bundle, output.writers)
@@ -94,6 +103,7 @@ class Workshop:
             await asyncio.to_thread(self._remove_left, name)
             raise ContainerFault(str(error)) from error
         output.given()
+        (bundle / "config.json").unlink(missing_ok=True)  # it holds Secrets, and is not read again
         return Container(name, function, spec, network, Kind.CREATED, output, process)
 
     async def start(self, container: Container, deadline_s: float) -> None:
@@ -108,9 +118,9 @@ class Workshop:
         """Raise ContainerFault."""
         try:
             self._cgroups.freeze(container.name)
-            deadline_s = time.monotonic() + _FREEZE_S
+            deadline_s = asyncio.get_running_loop().time() + _FREEZE_S
             while not self._cgroups.frozen(container.name):
-                if time.monotonic() > deadline_s:
+                if asyncio.get_running_loop().time() > deadline_s:
                     raise ContainerFault("does not freeze")
                 await asyncio.sleep(0.005)
         except OSError as error:
@@ -123,6 +133,18 @@ class Workshop:
             self._cgroups.thaw(container.name)
         except OSError as error:
             raise ContainerFault(f"thaw: {error}") from error
+
+    def connected(self, container: Container) -> bool:
+        """Whether a client is connected. In doubt yes."""
+        for table in ("tcp", "tcp6"):  # IPv4's, too, is in tcp6 if the process listens for both
+            try:
+                with open(f"/proc/{container.process.pid}/net/{table}", "rb") as file:
+                    content = file.read(_TABLE_BYTES)
+            except OSError:
+                continue
+            if len(content) == _TABLE_BYTES or connected(content, container.spec.port):
+                return True
+        return False
 
     def memory_bytes(self, container: Container) -> int:
         return self._cgroups.memory_bytes(container.name)
@@ -145,12 +167,12 @@ class Workshop:
         while not _accepts(address):
             if container.process.ended.done():
                 raise ContainerFault(f"its process ended with code {container.process.ended.result()}")
-            if time.monotonic() + look_s > deadline_s:
+            if asyncio.get_running_loop().time() + look_s > deadline_s:
                 raise TimeoutError
             await asyncio.sleep(look_s)
-            look_s = min(look_s * 1.3, _LONGEST_LOOK_S)
+            look_s = min(look_s * 1.15, _LONGEST_LOOK_S)
 
-    def _lay_out(self, name: str, spec: InstanceSpec, image: Image, network: Network) -> Path:
+    def _lay_out(self, name: str, namespace: str, spec: InstanceSpec, image: Image, network: Network) -> Path:
         place = self._directory / name
         scratch, root = place / "scratch", place / "root"
         for directory in (scratch, root):
@@ -160,11 +182,10 @@ class Workshop:
         for part, mode in (("upper", 0o755), ("work", 0o700), ("tmp", 0o1777)):
             (scratch / part).mkdir()
             (scratch / part).chmod(mode)
-        lower = ":".join(image.layers)
-        layers = f"lowerdir={lower},upperdir={scratch / 'upper'},workdir={scratch / 'work'}"
-        mount("overlay", root, "overlay", MS_NODEV, layers)
+        mount_overlay(root, image.layers, scratch / "upper", scratch / "work")
+        resolvers = resolv_conf(self._nameservers, namespace, self._cluster_domain)
         hosts = f"127.0.0.1\tlocalhost\n{network.address}\t{name}\n"
-        files = {"/etc/resolv.conf": self._resolvers, "/etc/hosts": hosts, "/etc/hostname": f"{name}\n"}
+        files = {"/etc/resolv.conf": resolvers, "/etc/hosts": hosts, "/etc/hostname": f"{name}\n"}
         bound = []
         for path, content in files.items():
             file = place / path.rpartition("/")[2]

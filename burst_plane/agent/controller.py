@@ -12,14 +12,16 @@ import os
 import shutil
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import structlog
 from prometheus_client import CollectorRegistry
 
 from burst_plane.agent.cgroups import Cgroups
 from burst_plane.agent.container import Workshop
-from burst_plane.agent.images import Images
+from burst_plane.agent.images import ImageFault, Images
 from burst_plane.agent.kernel import SEARCH_PATH, become_subreaper
 from burst_plane.agent.logs import Logs
 from burst_plane.agent.metrics import PulseletMetrics
@@ -43,7 +45,9 @@ __all__ = ["Process", "run"]
 log = structlog.get_logger(__name__)
 
 _BEAT_S = 1.0
+_CLEAN_S = 3600.0
 _STUCK_S = 15.0
+_NICENESS = -10  # a request waits for each start; what is prepared is done at 10
 
 
 class Process:
@@ -60,12 +64,14 @@ class Process:
         resolvers = settings.nameservers or node_resolvers()
         self._cgroups = Cgroups(settings.cgroup_mount, settings.name)
         self._logs = Logs(
-            settings.log_directory, settings.node_name, settings.log_mib << 20, settings.log_kib_s << 10
-        )
+            settings.log_directory, settings.node_name, settings.log_mib << 20, settings.log_kib_s << 10,
+            settings.log_total_mib << 20,
+        )  # fmt: skip
         self._workshop = Workshop(
-            directory, OciRuntime(runtime, directory / "runtime"), self._cgroups, self._logs, resolvers
-        )
-        images = Images(
+            directory, OciRuntime(runtime, directory / "runtime"), self._cgroups, self._logs, resolvers,
+            settings.cluster_domain,
+        )  # fmt: skip
+        self._images = Images(
             settings.containerd, settings.name, settings.kubelet_namespace, settings.allowed_images,
             settings.pull_timeout_s,
         )  # fmt: skip
@@ -82,14 +88,14 @@ class Process:
         )
         total = share.total
         self._stock = Stock(
-            self._workshop, images, self._networks, share,
+            self._workshop, self._images, self._networks, share,
             ready_bytes=int(total.memory_bytes * settings.ready_share),
             created_bytes=settings.created_mib << 20, spare_networks=settings.networks,
             changed=lambda: self._pulselet.changed(),  # noqa: PLW0108  (made below)
         )  # fmt: skip
         self._pulselet = Pulselet(
             settings.node_name, self._workshop, self._stock, self._networks, share, settings.most_instances,
-            settings.lost_after_s,
+            settings.lost_after_s, settings.placement_names,
         )  # fmt: skip
         self._metrics = PulseletMetrics(self._pulselet, self._stock)
         placements, controllers = frozenset(settings.placement_names), frozenset(settings.controller_names)
@@ -115,13 +121,14 @@ class Process:
         except (OSError, NetworkFault) as error:
             raise SettingsError(f"this node cannot run instances: {error}") from error
         tasks = [
-            asyncio.create_task(each) for each in (self._stock.keep(), self._pulselet.sweep(), self._beat())
+            asyncio.create_task(each)
+            for each in (self._stock.keep(), self._pulselet.sweep(), self._beat(), self._clean())
         ]
         await self.server.start()
         self._serving = True
         log.info("agent started", node=self._settings.node_name, port=self.server.port)
         try:
-            await stopping.wait()
+            await _first(asyncio.create_task(stopping.wait()), *tasks)
             log.info("agent drains", running=self._pulselet.running)
             await self._pulselet.drain(self._settings.drain_s)
         finally:
@@ -143,6 +150,16 @@ class Process:
             self._began_s = time.monotonic()
             await asyncio.sleep(_BEAT_S)
 
+    async def _clean(self) -> None:
+        """Logs and images of functions that are gone. The controller has told by then which are not."""
+        while True:
+            await asyncio.sleep(_CLEAN_S)
+            try:
+                await asyncio.to_thread(self._logs.clean)
+                await self._images.clean(self._stock.images())
+            except (OSError, ImageFault) as error:
+                log.warning("not cleaned up", error=str(error))
+
     # Health
 
     @property
@@ -156,10 +173,19 @@ class Process:
         return "" if self._serving and not self._pulselet.draining else "starting, or draining"
 
 
+async def _first(*tasks: asyncio.Task[Any]) -> None:
+    """Wait for one, and raise what it raised: an agent that no longer sweeps must end, and start anew."""
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        task.result()
+
+
 def run(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT."""
     logs.configure(settings.log_level)
     become_subreaper()
+    with suppress(PermissionError):  # without CAP_SYS_NICE it is slower on a busy node, and no worse
+        os.setpriority(os.PRIO_PROCESS, 0, _NICENESS)
     settings.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = _hold(settings.directory / "lock")
     try:

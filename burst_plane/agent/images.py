@@ -1,8 +1,8 @@
 """Images of instances: containerd's, in a namespace of our own.
 
 The kubelet's garbage collection does not know that namespace. containerd keeps content and snapshots once for
-all namespaces, so an image that the kubelet has costs nothing more. Each image gets one read-only view; its
-layers are what instances' root file systems are made of. `ctr` is called while preparing, never at a start.
+all namespaces, so an image that the kubelet has costs nothing more. Its layers' directories are what
+instances' root file systems are made of. `ctr` is called while preparing, never at a start.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import asyncio
 import os
 import platform
 import pty
-from collections.abc import Sequence
+import secrets
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -37,6 +39,8 @@ log = structlog.get_logger(__name__)
 _ENVIRONMENT = {"PATH": SEARCH_PATH}
 _NICENESS = 10
 _LONGEST_MESSAGE = 300
+_PULLS_AT_ONCE = 3
+_KEPT_S = 24 * 3600.0  # longer than any invocation: their root file systems are made of its layers
 
 
 class ImageFault(Exception):
@@ -56,8 +60,9 @@ class Images:
         self._ctr = ["ctr", "--address", str(socket), "--namespace"]
         self._namespace, self._kubelet_namespace = namespace, kubelet_namespace
         self._prefixes, self._timeout_s = prefixes, timeout_s
-        self._known: dict[str, Image] = {}
-        self._one_at_a_time = asyncio.Lock()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by image
+        self._pulling = asyncio.Semaphore(_PULLS_AT_ONCE)
+        self._asked_s: dict[str, float] = {}
 
     async def get(self, name: str, pull_auth: str) -> Image:
         """Raise ImageFault. Pulls the image if nothing else helps."""
@@ -67,21 +72,36 @@ class Images:
             raise ImageFault(str(error)) from error
         if not allowed(full, self._prefixes):
             raise ImageFault(f"{full}: not one of allowed_images")
-        async with self._one_at_a_time:
-            if (image := self._known.get(full)) is None:
-                try:
-                    image = self._known[full] = await self._fetch(full, credentials(pull_auth, full))
-                except LayersError as error:
-                    raise ImageFault(f"{full}: {error}") from error
-            return image
+        self._asked_s[full] = asyncio.get_running_loop().time()
+        lock = self._locks.setdefault(full, asyncio.Lock())
+        async with lock:
+            try:
+                return await self._fetch(full, credentials(pull_auth, full))
+            except (LayersError, OSError) as error:
+                raise ImageFault(f"{full}: {error}") from error
 
-    def forget(self) -> None:
-        """Look again at each image: one may have been removed."""
-        self._known.clear()
+    async def clean(self, names: Iterable[str], kept_s: float = _KEPT_S) -> None:
+        """Remove what is none of `names`, nor was of late: nobody else does. Raise ImageFault."""
+        now_s = asyncio.get_running_loop().time()
+        kept = set[str]()
+        for name in names:
+            with suppress(ImageNameError):
+                kept.add(full_name(name))
+        for full in kept:
+            self._asked_s[full] = now_s
+        kept |= {full for full, asked_s in self._asked_s.items() if now_s - asked_s < kept_s}
+        if any(lock.locked() for lock in self._locks.values()):
+            return  # not while one is fetched
+        self._asked_s = {full: s for full, s in self._asked_s.items() if full in kept}
+        listed = await self._run(self._namespace, "images", "ls", "--quiet")
+        for full in set(listed.decode(errors="replace").split()) - kept:
+            log.info("image removed", image=full)
+            await self._try(self._namespace, "images", "rm", full)
 
     async def _fetch(self, full: str, using: Credentials | None) -> Image:
         if not await self._digest(self._namespace, full) and not await self._copy(full):
-            await self._pull(full, using)
+            async with self._pulling:
+                await self._pull(full, using)
         digest, is_config = await self._digest(self._namespace, full), False
         if not digest:
             raise ImageFault(f"{full}: containerd has no image of this name")
@@ -90,7 +110,7 @@ class Images:
             digest, is_config = child_digest(await self._content(digest), platform.machine())
         config = await self._content(digest)
         chain = chain_id(diff_ids(config))
-        return Image(await self._view(full, chain, target), read_config(config))
+        return Image(await self._layers(full, chain, target), read_config(config))
 
     async def _digest(self, namespace: str, full: str) -> str:
         """Of the image's index or manifest; empty if it is not there."""
@@ -150,14 +170,16 @@ class Images:
         if code != 0:
             raise ImageFault(f"{full}: cannot be pulled with the pull secret's credentials")
 
-    async def _view(self, full: str, chain: str, target: str) -> tuple[str, ...]:
-        key = f"{self._namespace}-{chain.removeprefix('sha256:')[:32]}"
-        mounts = await self._try(self._namespace, "snapshots", "mounts", "/", key)
-        if mounts is None:
-            if await self._try(self._namespace, "snapshots", "view", key, chain) is None:
-                await self._run(self._namespace, "snapshots", "unpack", target, timeout_s=self._timeout_s)
-                await self._run(self._namespace, "snapshots", "view", key, chain)
-            mounts = await self._run(self._namespace, "snapshots", "mounts", "/", key)
+    async def _layers(self, full: str, chain: str, target: str) -> tuple[str, ...]:
+        """From a view that is not kept: its layers stay for as long as the image does."""
+        view = f"{self._namespace}-{secrets.token_hex(8)}"
+        if await self._try(self._namespace, "snapshots", "view", view, chain) is None:
+            await self._run(self._namespace, "snapshots", "unpack", target, timeout_s=self._timeout_s)
+            await self._run(self._namespace, "snapshots", "view", view, chain)
+        try:
+            mounts = await self._run(self._namespace, "snapshots", "mounts", "/", view)
+        finally:
+            await self._try(self._namespace, "snapshots", "rm", view)
         found = layers(mounts.decode(errors="replace"))
         if missing := next((each for each in found if not Path(each).is_dir()), None):
             raise ImageFault(f"{full}: containerd's directory {missing} cannot be seen by the agent")

@@ -10,20 +10,23 @@ import os
 import signal
 import socket
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 __all__ = [
     "MS_BIND", "MS_NODEV", "MS_NOEXEC", "MS_NOSUID", "MS_RDONLY", "MS_REMOUNT", "SEARCH_PATH", "Child",
-    "become_subreaper", "bring_up", "inside", "make_network_namespace", "mount", "run", "unmount",
+    "announce", "become_subreaper", "bring_up", "make_network_namespace", "mount", "mount_overlay", "run",
+    "unmount",
 ]  # fmt: skip
 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND = 1, 2, 4, 8, 32, 4096  # <sys/mount.h>
 _MNT_DETACH = 2
-_CLONE_NEWNET = 0x40000000
+_CLONE_NEWNET, _CLONE_FS = 0x40000000, 0x200
+_LONGEST_OPTIONS = 4096  # with the zero byte: a page, of which x86 and most others have no smaller one
 _PR_SET_CHILD_SUBREAPER = 36
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
+_ETH_P_ARP = 0x0806
 _OUTPUT_BYTES = 1 << 20  # of a command
 _OURS = (signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores them, and what it starts would, too
 
@@ -44,6 +47,26 @@ def mount(source: str, target: str | Path, kind: str, flags: int = 0, data: str 
     _check(_libc.mount(*arguments), f"mount {kind} at {target}")
 
 
+def mount_overlay(target: Path, lower: Sequence[str], upper: Path, work: Path) -> None:
+    """`lower`: the uppermost first. The kernel takes one page of options, and cuts off what is longer. So
+    paths of many layers are given from the directory that they share, as containerd does."""
+    tail = f",upperdir={upper},workdir={work}"
+    options = f"lowerdir={':'.join(lower)}{tail}"
+    if len(os.fsencode(options)) < _LONGEST_OPTIONS:
+        mount("overlay", target, "overlay", MS_NODEV, options)
+        return
+    shared = os.path.commonpath(lower)
+    options = f"lowerdir={':'.join(os.path.relpath(each, shared) for each in lower)}{tail}"
+    if len(os.fsencode(options)) >= _LONGEST_OPTIONS:
+        raise OSError(errno.E2BIG, f"mount overlay: {len(lower)} layers are too many")
+    _check(_libc.unshare(_CLONE_FS), "unshare")  # from now on this thread has a working directory of its own
+    os.chdir(shared)
+    try:
+        mount("overlay", target, "overlay", MS_NODEV, options)
+    finally:
+        os.chdir("/")
+
+
 def unmount(target: str | Path) -> None:
     """At once, even if it is in use. Nothing to do if nothing is mounted there."""
     if _libc.umount2(os.fsencode(target), _MNT_DETACH) != 0:
@@ -55,17 +78,6 @@ def unmount(target: str | Path) -> None:
 def become_subreaper() -> None:
     """Containers' processes whose parent ended become ours, so that we see them end."""
     _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
-
-
-@contextmanager
-def inside(network: str | Path) -> Iterator[None]:
-    """Run this thread in another network namespace."""
-    with open("/proc/thread-self/ns/net", "rb") as own, open(network, "rb") as other:
-        _check(_libc.setns(other.fileno(), _CLONE_NEWNET), f"setns {network}")
-        try:
-            yield
-        finally:
-            _check(_libc.setns(own.fileno(), _CLONE_NEWNET), "setns back")
 
 
 def make_network_namespace(path: Path, prepare: Callable[[], None]) -> None:
@@ -86,6 +98,21 @@ def bring_up(link: str) -> None:
         request = struct.pack("16sH22x", link.encode(), 0)
         (flags,) = struct.unpack_from("16xH", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, request))
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sH22x", link.encode(), flags | _IFF_UP))
+
+
+def announce(network: Path, link: str, address: str) -> None:
+    """Tell neighbours of a network namespace which hardware address has this IPv4 address now (RFC 5227)."""
+    with open("/proc/thread-self/ns/net", "rb") as own, open(network, "rb") as other:
+        _check(_libc.setns(other.fileno(), _CLONE_NEWNET), f"setns {network}")
+        try:
+            with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
+                raw.bind((link, _ETH_P_ARP))
+                hardware, internet = raw.getsockname()[4], socket.inet_aton(address)
+                ethernet = b"\xff" * 6 + hardware + struct.pack("!H", _ETH_P_ARP)
+                arp = struct.pack("!HHBBH", 1, 0x0800, 6, 4, 1) + hardware + internet + bytes(6) + internet
+                raw.send(ethernet + arp)
+        finally:
+            _check(_libc.setns(own.fileno(), _CLONE_NEWNET), "setns back")
 
 
 class Child:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import stat
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import structlog
 
-from burst_plane.instance.cri_log import Splitter, file_name
+from burst_plane.instance.cri_log import LogFile, Splitter, file_name, is_named, surplus
 from burst_plane.model import Function
 
 __all__ = ["Logs", "Output"]
@@ -29,15 +30,28 @@ _READ_COSTS_BYTES = 512  # single bytes, fast, must not keep the agent busy
 
 
 class Logs:
-    def __init__(self, directory: Path, node: str, largest_bytes: int, bytes_s: int) -> None:
-        self._directory, self._node = directory, node
+    def __init__(self, directory: Path, node: str, largest_bytes: int, bytes_s: int, most_bytes: int) -> None:
+        self._directory, self._node, self._most_bytes = directory, node, most_bytes
         self._half, self._bytes_s = largest_bytes // 2, bytes_s
         self._said = ""
         self.written_bytes, self.lost_bytes = 0, 0
+        self._cleaned_bytes = 0  # of written_bytes, when it was last cleaned up
 
     def begin(self) -> None:
         """Raise OSError."""
         self._directory.mkdir(parents=True, exist_ok=True)
+
+    def clean(self) -> None:
+        """Of all logs of this agent keep what was written last. Blocks. Raise OSError."""
+        self._cleaned_bytes = self.written_bytes
+        files = [
+            LogFile(path.name, status.st_size, status.st_mtime)
+            for path in self._directory.iterdir()
+            if is_named(path.name, self._node)
+            and stat.S_ISREG((status := path.lstat()).st_mode)  # the kubelet's are links
+        ]
+        for each in surplus(files, self._most_bytes):
+            (self._directory / each).unlink(missing_ok=True)
 
     def output(self, function: Function) -> Output:
         return Output(self, self.path(function), self._bytes_s)
@@ -55,6 +69,9 @@ class Logs:
             self.written_bytes += len(lines)
             if size > self._half:
                 path.replace(path.with_name(f"{path.name}.1"))
+            # New functions may come faster than the hour: each has a log.
+            if self.written_bytes - self._cleaned_bytes > self._most_bytes // 4:
+                self.clean()
         except OSError as error:
             self.lost_bytes += len(lines)
             if str(error) != self._said:
@@ -86,12 +103,11 @@ class Output:
                 os.close(writer)
 
     def close(self) -> None:
-        """The process is gone. What it wrote last is in the pipes, which are small."""
+        """The process is gone. What it wrote last is in the pipes; of a larger one, the rest is lost."""
         for reader, splitter in self._readers.items():
             self._loop.remove_reader(reader)
             with suppress(OSError):
-                while data := os.read(reader, _READ_BYTES):
-                    self._write(splitter.feed(data, _now()))
+                self._write(splitter.feed(os.read(reader, _READ_BYTES), _now()))
             self._write(splitter.end(_now()))
             os.close(reader)
         self._readers.clear()
@@ -113,8 +129,10 @@ class Output:
         if not data:  # all writers are gone; `close` ends it
             self._loop.remove_reader(reader)
             return
-        self._left -= max(len(data), _READ_COSTS_BYTES)
-        self._write(self._readers[reader].feed(data, _now()))
+        lines = self._readers[reader].feed(data, _now())
+        # What is written counts: of an empty line that is 40 times what was read.
+        self._left -= max(len(data), len(lines), _READ_COSTS_BYTES)
+        self._write(lines)
 
     def _resume(self, reader: int) -> None:
         if reader in self._readers:

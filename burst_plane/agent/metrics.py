@@ -61,6 +61,8 @@ class PulseletMetrics(Collector):
             ("refused", "Starts that were refused", "reason", counts.refused),
             ("ended", "Instances that ended", "reason", counts.ended),
             ("made_ready", "Containers that were made ready", "kind", self._stock.made),
+            ("ready_used", "Ready containers that became an instance: hits", "kind", self._stock.used),
+            ("ready_given_up", "Ready containers that were removed unused", "kind", self._stock.given_up),
         ):
             counter = CounterMetricFamily(f"{_PREFIX}_{name}", help_, labels=[label])
             for key, value in values.items():
@@ -68,4 +70,9 @@ class PulseletMetrics(Collector):
             yield counter
         yield CounterMetricFamily(
             f"{_PREFIX}_ready_lost", "Ready containers whose process ended", value=self._stock.lost_total
+        )
+        yield CounterMetricFamily(
+            f"{_PREFIX}_ready_byte_seconds",
+            "Memory that ready containers held, times how long",
+            value=self._stock.ready_byte_seconds,
         )

@@ -2,7 +2,9 @@
 
 Making one takes 20 to 100 ms, so some are always ready. Each has an address, a route out, and its rules
 (`burst_plane.instance.firewall`) before an instance sees it. Names and CNI results lie in files on tmpfs, so
-that an agent that was killed finds and removes what it had made.
+that an agent that was killed finds and removes what it had made. The namespaces are mounted beside them, not
+in /run/netns: iproute2 mounts that directory over itself when it first uses it, and then what was mounted
+there before can no more be removed.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from burst_plane.agent.kernel import SEARCH_PATH, bring_up, make_network_namespace, run, unmount
+from burst_plane.agent.kernel import SEARCH_PATH, announce, bring_up, make_network_namespace, run, unmount
 from burst_plane.instance.cni import (
     Chain,
     NetworkError,
@@ -36,7 +38,6 @@ __all__ = ["Network", "NetworkFault", "Networks", "node_addresses", "node_resolv
 
 log = structlog.get_logger(__name__)
 
-_NAMESPACES = Path("/run/netns")  # where iproute2 looks
 _LINK = "eth0"
 _NICENESS = 10
 _LONGEST_MESSAGE = 300
@@ -63,7 +64,8 @@ class Networks:
         subnet: str,
         rules: Rules,
     ) -> None:
-        self._name, self._directory, self._subnet = name, directory / "networks", subnet
+        self._name, self._subnet = name, subnet
+        self._results, self._namespaces = directory / "networks", directory / "namespaces"
         self._plugins = tuple(plugins)
         self._chain = _node_chain(configuration)
         self._own = self._chain is None
@@ -72,6 +74,8 @@ class Networks:
             gateway = str(next(IPv4Network(subnet).hosts()))
             rules = replace(rules, instances=subnet, node=rules.node | {gateway})
         self._rules = rules
+        self._gateways, self._admitted = rules.gateways, set[str]()  # by the settings, and while they watch
+        self._allowing = asyncio.Lock()
         self._all: dict[str, Network] = {}
         self._ready: list[Network] = []
         self.made_total = 0
@@ -86,22 +90,25 @@ class Networks:
 
     async def begin(self) -> None:
         """Remove what an earlier agent left. Raise NetworkFault."""
-        self._directory.mkdir(parents=True, exist_ok=True)
-        _NAMESPACES.mkdir(parents=True, exist_ok=True)
-        left = {path.name for path in _NAMESPACES.glob(f"{self._name}-*")}
-        left |= {path.stem for path in self._directory.glob("*.json")}
-        for name in sorted(left):
-            await self._remove(name)
+        self._results.mkdir(parents=True, exist_ok=True)
+        self._namespaces.mkdir(parents=True, exist_ok=True)
+        await self._remove_all()
         if self._own:
             await self._own_rules("-A")
 
     async def end(self) -> None:
-        for name in list(self._all):
-            await self._remove(name)
+        await self._remove_all()
+        self._all.clear()
         self._ready.clear()
         if self._own:
             await self._own_rules("-D")
             await run(["ip", "link", "delete", bridge_name(self._name)])
+
+    async def _remove_all(self) -> None:
+        """Also what was being made when the agent was stopped."""
+        names = {path.name for path in self._namespaces.iterdir()}
+        for name in sorted(names | {path.stem for path in self._results.glob("*.json")}):
+            await self._remove(name)
 
     def take(self) -> Network | None:
         """One that is ready."""
@@ -114,12 +121,18 @@ class Networks:
     async def make(self) -> Network:
         """Raise NetworkFault."""
         name = f"{self._name}-{secrets.token_hex(4)}"
-        path = _NAMESPACES / name
+        path = self._namespaces / name
         try:
             await asyncio.to_thread(make_network_namespace, path, _in_new_namespace)
             result = await self._add(name, path)
             network = Network(name, path, address_of(result))
-            await self._restore(path, restore(self._rules))
+            rules: Rules | None = None
+            while rules != self._rules:  # a gateway may come meanwhile
+                rules = self._rules
+                await self._restore(path, restore(rules))
+            # Addresses are used again soon, and neighbours still know the one before. Plugins announce it too
+            # early: before the link's other end takes part.
+            await asyncio.to_thread(announce, path, _LINK, network.address)
         except (OSError, NetworkError, NetworkFault) as error:
             await self._remove(name)
             raise NetworkFault(str(error)) from error
@@ -133,18 +146,32 @@ class Networks:
         await self._remove(network.name)
 
     async def admit(self, gateway: str) -> None:
-        """Let this address send requests to all instances from now on."""
+        """Let this address send requests to all instances."""
         try:
             IPv4Address(gateway)
         except ValueError:
             return
-        if gateway in self._rules.gateways or gateway in self._rules.node or IPv4Address(gateway).is_loopback:
-            return
-        self._rules = replace(self._rules, gateways=self._rules.gateways | {gateway})
-        for network in list(self._all.values()):
-            more = f"*filter\n-I INPUT -s {gateway} -j ACCEPT\nCOMMIT\n"
-            with suppress(NetworkFault):
-                await self._restore(network.path, more, "--noflush")
+        if gateway not in self._rules.node and not IPv4Address(gateway).is_loopback:
+            self._admitted.add(gateway)
+        await self._allow()
+
+    async def dismiss(self, gateway: str) -> None:
+        """Not any more: the address may soon be somebody else's."""
+        self._admitted.discard(gateway)
+        await self._allow()
+
+    async def _allow(self) -> None:
+        """Returns when it holds for all instances."""
+        async with self._allowing:
+            wanted = frozenset(self._gateways | self._admitted)
+            if wanted == self._rules.gateways:
+                return
+            self._rules = replace(self._rules, gateways=wanted)
+            for network in list(self._all.values()):
+                try:
+                    await self._restore(network.path, restore(self._rules))
+                except NetworkFault as error:  # it may be gone meanwhile
+                    log.info("gateways of an instance not changed", network=network.name, error=str(error))
 
     async def _add(self, name: str, path: Path) -> dict[str, Any]:
         assert self._chain is not None  # noqa: S101  (set by the constructor)
@@ -159,21 +186,23 @@ class Networks:
         return result or {}
 
     async def _remove(self, name: str) -> None:
+        """Whatever there is of it. DEL is called even if ADD was not: plugins expect that."""
         assert self._chain is not None  # noqa: S101  (set by the constructor)
-        path = _NAMESPACES / name
+        path = self._namespaces / name
         result: dict[str, Any] | None = None
         with suppress(OSError, msgspec.MsgspecError):
             result = msgspec.json.decode(self._file(name).read_bytes(), type=dict[str, Any])
-        if result is not None:
-            for plugin in reversed(self._chain.plugins):
-                try:
-                    await self._call("DEL", name, path, plugin["type"], request(self._chain, plugin, result))
-                except NetworkFault as error:
-                    log.warning("network not given back", error=str(error))
-        with suppress(OSError):
+        for plugin in reversed(self._chain.plugins):
+            try:
+                await self._call("DEL", name, path, plugin["type"], request(self._chain, plugin, result))
+            except (NetworkFault, OSError) as error:
+                log.warning("network not given back", network=name, error=str(error))
+        try:
             unmount(path)
-        path.unlink(missing_ok=True)
-        self._file(name).unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+            self._file(name).unlink(missing_ok=True)
+        except OSError as error:
+            log.error("network not removed", network=name, error=str(error))
 
     async def _call(self, command: str, name: str, path: Path, kind: str, stdin: bytes) -> bytes:
         program = next((p for d in self._plugins if os.access(p := os.path.join(d, kind), os.X_OK)), None)
@@ -214,7 +243,7 @@ class Networks:
                 raise NetworkFault(f"iptables: {err.decode(errors='replace').strip()[-_LONGEST_MESSAGE:]}")
 
     def _file(self, name: str) -> Path:
-        return self._directory / f"{name}.json"
+        return self._results / f"{name}.json"
 
 
 async def node_addresses() -> frozenset[str]:
@@ -251,8 +280,8 @@ def _node_chain(configuration: Path) -> Chain | None:
 
 
 def _in_new_namespace() -> None:
-    # Link-local IPv6 addresses would go around the rules.
+    # Link-local IPv6 addresses would go around the rules. A kernel without IPv6 has no such files.
     for which in ("all", "default"):
-        with suppress(OSError):
+        with suppress(FileNotFoundError):
             Path(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6").write_text("1")
     bring_up("lo")

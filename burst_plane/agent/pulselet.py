@@ -1,25 +1,28 @@
 """Instances: one for each request, started from what is ready, gone when the request has ended.
 
-An instance ends when its placement says so, is not heard of any more, when its longest time is over, or when
-its process ends. A Start that is sent twice finds the instance of the first.
+An instance ends when its placement says so or is not heard of any more, when nobody is connected to it,
+when its longest time is over, or when its process ends. A Start that is sent twice finds the instance of the
+first; one that arrives after the End of its request starts nothing.
+
+What an instance takes of the share is held before anything is done for it, and until it is gone.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 
 import structlog
 
 from burst_plane.agent.container import Container, ContainerFault, Workshop
 from burst_plane.agent.networks import Networks
+from burst_plane.agent.requests import LONGEST_BUDGET_S, Key, Requests, Run, ended
 from burst_plane.agent.stock import Stock
 from burst_plane.instance.readiness import Kind
 from burst_plane.instance.share import Amount, Share
-from burst_plane.model import NodeState, Preparation, Started
+from burst_plane.model import NodeState, Started
 from burst_plane.wire.messages import (
     EndReply,
     EndRequest,
@@ -36,24 +39,10 @@ __all__ = ["Pulselet"]
 log = structlog.get_logger(__name__)
 
 _SWEEP_S = 0.5
+_UNUSED_S = 5.0  # without a connection: its placement's End was lost, or nobody came
 _STATE_EVERY_S, _STATE_AT_MOST_EVERY_S = 1.0, 0.05
-_REMEMBERED = 4096  # starts that have ended: a repeated one is answered, not carried out
-_LONGEST_BUDGET_S = 60.0
+_LEADER_S = 60.0  # a leader repeats its order; without it for so long, terms may have begun anew
 _ROOM_S = 1.0  # for memory of frozen containers to become free
-
-
-@dataclass(eq=False)
-class _Run:
-    """One request's instance, from the request to its end."""
-
-    request: StartRequest
-    preparation: Preparation
-    begun_s: float
-    answer: asyncio.Task[StartReply] | None = None
-    container: Container | None = None
-    deadline_s: float = 0.0
-    ended: str = ""  # why
-    claimed: bool = False  # the caller has the answer
 
 
 @dataclass
@@ -69,15 +58,16 @@ class Pulselet:
 
     def __init__(
         self, node: str, workshop: Workshop, stock: Stock, networks: Networks, share: Share, most: int,
-        lost_after_s: float,
+        lost_after_s: float, placements: Collection[str],
     ) -> None:  # fmt: skip
         self._node, self._workshop, self._stock, self._networks = node, workshop, stock, networks
         self._share, self._most, self._lost_after_s = share, most, lost_after_s
-        self._runs: OrderedDict[tuple[str, str], _Run] = OrderedDict()
-        self._by_instance: dict[str, _Run] = {}
+        self._placements = frozenset(placements)  # names of their certificates
+        self._requests = Requests()
+        self._by_name: dict[str, Run] = {}  # not gone
         self._heard_s: dict[str, float] = {}  # of placements
-        self._order = (-1, -1)
-        self._watchers: set[asyncio.Event] = set()
+        self._order, self._ordered_s = (-1, -1), 0.0
+        self._watchers: dict[asyncio.Event, str] = {}  # and the callers' addresses
         self._tasks: set[asyncio.Task[None]] = set()
         self.draining = False
         stock.ended = self.on_end
@@ -88,25 +78,27 @@ class Pulselet:
 
     async def prepare(self, request: PrepareRequest, _caller: Caller) -> PrepareReply:
         order = (request.term, request.sequence)
-        if order <= self._order:
+        now_s = _now_s()
+        if order <= self._order and now_s - self._ordered_s < _LEADER_S:
             return PrepareReply(accepted=False)
-        self._order = order
+        self._order, self._ordered_s = order, now_s
         unique = {each.function: each for each in request.preparations}
         self._stock.order(tuple(unique.values()))
         self.changed()
         return PrepareReply(accepted=True)
 
-    async def start(self, request: StartRequest, caller: Caller) -> StartReply:
-        self._heard_s[request.placement] = time.monotonic()
+    async def start(self, request: StartRequest, _caller: Caller) -> StartReply:
+        self._heard_s[request.placement] = _now_s()
         key = (request.placement, request.request)
-        run = self._runs.get(key)
+        if over := self._requests.over(key):
+            return over
+        run = self._requests.runs.get(key)
         if run is None:
-            refused, preparation = self._admit(request)
-            if preparation is None:
-                return self._refuse(refused)
-            run = self._runs[key] = _Run(request, preparation, time.monotonic())
-            run.answer = asyncio.create_task(self._start(run, caller))
-            self._forget_old()
+            admitted = self._admit(key, request)
+            if isinstance(admitted, str):
+                return self._refuse(admitted)
+            run = admitted
+            run.answer = asyncio.create_task(self._start(run))
         assert run.answer is not None  # noqa: S101  (set before anything is awaited)
         try:
             answer = await asyncio.shield(run.answer)
@@ -115,30 +107,40 @@ class Pulselet:
             asyncio.get_running_loop().call_later(self._lost_after_s, self._end_unclaimed, run)
             raise
         run.claimed = True
-        if run.ended and answer.started is not None:
-            return self._refuse("failed", f"the instance has ended: {run.ended}", retryable=False)
-        return answer
+        return self._requests.over(key) or answer
 
     async def end(self, request: EndRequest, _caller: Caller) -> EndReply:
-        self._heard_s[request.placement] = time.monotonic()
+        self._heard_s[request.placement] = _now_s()
         for name in request.instances:
-            run = self._by_instance.get(name)
-            if run is not None and run.request.placement == request.placement:
+            run = self._by_name.get(name)
+            if run is not None and run.key[0] == request.placement:
                 self._end(run, "request ended")
+        for each in request.requests:
+            key = (request.placement, each)
+            if run := self._requests.runs.get(key):
+                self._end(run, "request ended")
+            else:
+                self._requests.end(key, ended("request ended", True), _now_s())
         return EndReply()
 
-    async def watch(self, _request: WatchRequest, caller: Caller) -> AsyncIterator[NodeState]:
-        await self._networks.admit(caller.address)  # placements share their address with their HAProxy
+    async def watch(self, _request: WatchRequest, caller: Caller) -> AsyncGenerator[NodeState, None]:
         changed = asyncio.Event()
-        self._watchers.add(changed)
+        gateway = caller.address if caller.name in self._placements else ""
+        self._watchers[changed] = gateway
         try:
+            if gateway:  # placements share their address with their HAProxy
+                await self._networks.admit(gateway)
             while True:
                 changed.clear()
                 yield self.state()
                 await asyncio.sleep(_STATE_AT_MOST_EVERY_S)
-                await _wait(changed, _STATE_EVERY_S - _STATE_AT_MOST_EVERY_S)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_STATE_EVERY_S - _STATE_AT_MOST_EVERY_S):
+                        await changed.wait()
         finally:
-            self._watchers.discard(changed)
+            del self._watchers[changed]
+            if gateway:
+                asyncio.get_running_loop().call_later(self._lost_after_s, self._dismiss, gateway)
 
     def state(self) -> NodeState:
         free = self._share.free
@@ -156,108 +158,140 @@ class Pulselet:
         for event in self._watchers:
             event.set()
 
+    def _dismiss(self, gateway: str) -> None:
+        """Its address may soon be somebody else's."""
+        if gateway not in self._watchers.values():
+            self._run(self._networks.dismiss(gateway))
+
     # --- one instance ---
 
-    def _admit(self, request: StartRequest) -> tuple[str, Preparation | None]:
+    def _admit(self, key: Key, request: StartRequest) -> Run | str:
+        """Hold what the instance needs, or say why not. Awaits nothing, so that of many starts at once each
+        sees what the one before took."""
         if self.draining:
-            return "draining", None
-        preparation = self._stock.find(request.function)
-        if preparation is None:
-            return "unknown", None
-        if preparation.spec.template != request.template or not self._stock.is_ready(request.function):
-            return "not-prepared", None
-        if len(self._by_instance) >= self._most or not self._has_cpu(preparation.spec.cpu_millis):
-            return "no-budget", None
-        return "", preparation
+            return "draining"
+        order = self._stock.find(request.function)
+        if order is None:
+            return "unknown"
+        if order.preparation.spec.template != request.template or order.image is None:
+            return "not-prepared"
+        spec = order.preparation.spec
+        if len(self._by_name) >= self._most or spec.cpu_millis > self._share.free.cpu_millis:
+            return "no-budget"
+        container = self._stock.take(request.function)
+        name = container.name if container is not None else self._stock.new_name()
+        held = self._share.held(name)
+        short = spec.memory_bytes - held.memory_bytes - self._share.free.memory_bytes
+        if short > self._stock.frozen_bytes() + self._stock.leaving_bytes:
+            if container is not None:
+                self._stock.put_back(container)
+            return "no-budget"
+        memory_bytes = spec.memory_bytes if short <= 0 else held.memory_bytes
+        self._share.set(name, Amount(spec.cpu_millis, memory_bytes))
+        now_s = _now_s()
+        limit_s = now_s + min(max(0.0, request.budget_s), LONGEST_BUDGET_S)  # NaN is 0
+        run = Run(key, order, name, container, now_s, limit_s)
+        self._requests.runs[key] = self._by_name[name] = run
+        return run
 
-    def _has_cpu(self, cpu_millis: int) -> bool:
-        return cpu_millis <= self._share.free.cpu_millis
-
-    async def _start(self, run: _Run, caller: Caller) -> StartReply:
+    async def _start(self, run: Run) -> StartReply:
+        """Never raises: an instance that did not start is ended."""
         self._stock.starting += 1
+        why, error = "", ""
         try:
-            await self._networks.admit(caller.address)
-            return await self._start_one(run)
-        except ContainerFault as error:
-            self._end(run, "failed")
-            return self._refuse("failed", str(error))
+            return StartReply(started=await self._start_one(run))
+        except ContainerFault as fault:
+            why, error = "failed", run.ended or str(fault)
         except TimeoutError:
-            self._end(run, "too late")
-            return self._refuse("too-late")
+            why = "too-late"
+        except _NoRoomError:
+            why = "no-budget"
+        except Exception as fault:  # a fault of ours must not leak an instance
+            log.exception("start failed", instance=run.name)
+            why, error = "failed", type(fault).__name__
         finally:
             self._stock.starting -= 1
             self._stock.wake()
             self.changed()
+        reply = self._refuse(why, error)
+        self._end(run, f"start: {why}", reply)
+        return reply
 
-    async def _start_one(self, run: _Run) -> StartReply:
-        """Raise ContainerFault or TimeoutError."""
-        request, spec = run.request, run.preparation.spec
-        limit_s = run.begun_s + min(max(request.budget_s, 0.0), _LONGEST_BUDGET_S)
-        container = self._stock.take(request.function)
-        origin = container.kind if container is not None else Kind.COLD
+    async def _start_one(self, run: Run) -> Started:
+        """Raise ContainerFault, TimeoutError or _NoRoomError."""
+        spec = run.order.preparation.spec
         whole = Amount(spec.cpu_millis, spec.memory_bytes)
-        if container is None:
-            container = await self._stock.make_now(request.function)
-        run.container = container
-        self._by_instance[container.name] = run
-        if container.process.ended.done():
-            raise ContainerFault("its process had ended")
-        if not self._share.set(container.name, whole) and not await self._make_room(container, whole):
-            self._end(run, "no budget")
-            return self._refuse("no-budget")
+        if self._share.held(run.name) != whole:
+            await self._make_room(run, whole)
+        origin = run.container.kind if run.container is not None else Kind.COLD
+        if run.container is None:
+            run.container = await self._stock.make_now(run.name, run.order)
+        container = run.container
+        self._check(run, container)
         if origin is Kind.FROZEN:
             self._workshop.thaw(container)
         else:
-            await self._workshop.start(container, limit_s)
-        now_s = time.monotonic()
-        run.deadline_s = now_s + spec.longest_s
-        took_s = now_s - run.begun_s
+            await self._workshop.start(container, run.limit_s)
+        self._check(run, container)
+        run.used_s = _now_s()
+        run.deadline_s = run.used_s + spec.longest_s
+        took_s = run.used_s - run.begun_s
         self.on_started(str(origin), took_s)
-        started = Started(
+        return Started(
             instance=container.name,
             address=container.network.address,
             port=spec.port,
             origin=str(origin),
             start_s=took_s,
         )
-        return StartReply(started=started)
 
-    async def _make_room(self, container: Container, whole: Amount) -> bool:
-        """Frozen containers of other functions hold memory that this request needs."""
-        if whole.cpu_millis > self._share.free.cpu_millis:
-            return False
-        self._stock.make_room(whole.memory_bytes)
-        limit_s = time.monotonic() + _ROOM_S
-        while not self._share.set(container.name, whole):
-            if time.monotonic() > limit_s:
-                return False
+    def _check(self, run: Run, container: Container) -> None:
+        """Raise ContainerFault if it has ended while something was awaited."""
+        if run.ended:
+            raise ContainerFault(run.ended)
+        if container.process.ended.done():
+            raise ContainerFault(f"its process ended with code {container.process.ended.result()}")
+
+    async def _make_room(self, run: Run, whole: Amount) -> None:
+        """Frozen containers hold memory that this request needs. Raise _NoRoomError."""
+        self._stock.make_room(whole.memory_bytes - self._share.held(run.name).memory_bytes)
+        limit_s = min(_now_s() + _ROOM_S, run.limit_s)
+        while not self._share.set(run.name, whole):
+            if run.ended or _now_s() > limit_s:
+                raise _NoRoomError
             await asyncio.sleep(0.005)
-        return True
 
     def on_end(self, name: str) -> None:
         """The process of a container ended."""
-        run = self._by_instance.get(name)
+        run = self._by_name.get(name)
         if run is None:
             self._stock.on_end(name)
         elif run.answer is not None and run.answer.done():
             self._end(run, "its process ended")
         # else: the start that is going on notices.
 
-    def _end(self, run: _Run, why: str) -> None:
+    def _end(self, run: Run, why: str, reply: StartReply | None = None) -> None:
         if run.ended:
             return
         run.ended = why
         self.counts.ended[why] = self.counts.ended.get(why, 0) + 1
+        self._requests.end(run.key, reply or ended(why, not run.claimed), _now_s())
         if run.container is not None:
-            # Its CPU is free with the kill; its memory when it is gone.
-            self._share.set(run.container.name, Amount(memory_bytes=run.preparation.spec.memory_bytes))
-            self._run(self._remove(run.container))
+            run.container.process.kill()
+        # Its CPU is free with the kill; its memory when it is gone.
+        self._share.set(run.name, Amount(memory_bytes=self._share.held(run.name).memory_bytes))
+        self._run(self._remove(run))
 
-    async def _remove(self, container: Container) -> None:
-        await self._stock.discard(container)
-        self._by_instance.pop(container.name, None)
+    async def _remove(self, run: Run) -> None:
+        if run.answer is not None:
+            await asyncio.wait([run.answer])  # it may be making the container
+        if run.container is not None:
+            await self._stock.discard(run.container)
+        else:
+            self._share.give_back(run.name)
+        del self._by_name[run.name]
 
-    def _end_unclaimed(self, run: _Run) -> None:
+    def _end_unclaimed(self, run: Run) -> None:
         if not run.claimed:
             self._end(run, "its caller left")
 
@@ -265,40 +299,46 @@ class Pulselet:
         self.counts.refused[why] = self.counts.refused.get(why, 0) + 1
         return StartReply(refused=why, error=error[:500], retryable=retryable)
 
-    def _forget_old(self) -> None:
-        """Runs in the order of their requests; those that still run stay."""
-        if len(self._runs) > _REMEMBERED:
-            for key, run in list(self._runs.items())[: len(self._runs) - _REMEMBERED]:
-                if run.ended or (run.answer is not None and run.answer.done() and run.container is None):
-                    del self._runs[key]
-
     # --- the life of the agent ---
 
     async def sweep(self) -> None:
         """End what has lasted too long, or whose placement is gone, until cancelled."""
         while True:
             await asyncio.sleep(_SWEEP_S)
-            now_s = time.monotonic()
-            for run in list(self._by_instance.values()):
-                if run.deadline_s and now_s > run.deadline_s:
-                    self._end(run, "longest time over")
-                elif now_s - self._heard_s.get(run.request.placement, 0.0) > self._lost_after_s:
-                    self._end(run, "placement lost")
-            alive = {run.request.placement for run in self._by_instance.values()}
+            now_s = _now_s()
+            for run in list(self._requests.runs.values()):
+                if why := self._overdue(run, now_s):
+                    self._end(run, why)
+            alive = {run.key[0] for run in self._by_name.values()}
             for placement, heard_s in list(self._heard_s.items()):
                 if placement not in alive and now_s - heard_s > self._lost_after_s:
                     del self._heard_s[placement]
+
+    def _overdue(self, run: Run, now_s: float) -> str:
+        if now_s - self._heard_s.get(run.key[0], 0.0) > self._lost_after_s:
+            return "placement lost"
+        if not run.deadline_s or run.container is None:  # it starts
+            return ""
+        if now_s > run.deadline_s:
+            return "longest time over"
+        if now_s - run.used_s > _UNUSED_S / 2:  # looked at seldom: it costs
+            if self._workshop.connected(run.container):
+                run.used_s = now_s
+            elif now_s - run.used_s > _UNUSED_S:
+                return "nobody connected"
+        return ""
 
     async def drain(self, longest_s: float) -> None:
         """Start nothing any more; return when no instance runs, or after this time."""
         self.draining = True
         self.changed()
-        limit_s = time.monotonic() + longest_s
-        while self._by_instance and time.monotonic() < limit_s:
+        limit_s = _now_s() + longest_s
+        while self._by_name and _now_s() < limit_s:
             await asyncio.sleep(0.02)
 
     async def stop(self) -> None:
-        for run in list(self._by_instance.values()):
+        self.draining = True
+        for run in list(self._requests.runs.values()):
             self._end(run, "agent stops")
         while self._tasks:
             await asyncio.wait(self._tasks)
@@ -306,7 +346,7 @@ class Pulselet:
 
     @property
     def running(self) -> int:
-        return len(self._by_instance)
+        return len(self._by_name)
 
     def _run(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
@@ -314,8 +354,9 @@ class Pulselet:
         task.add_done_callback(self._tasks.discard)
 
 
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    try:
-        await asyncio.wait_for(event.wait(), seconds)
-    except TimeoutError:
-        return
+class _NoRoomError(Exception):
+    """Memory did not become free in time."""
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

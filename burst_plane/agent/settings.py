@@ -13,6 +13,7 @@ from surgekit.process.settings import ProcessSettings, SettingsError, setting
 
 __all__ = ["Settings"]
 
+_DOMAIN = re.compile(r"[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?")
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
 
 
@@ -42,7 +43,7 @@ class Settings(ProcessSettings):
     ready_share: float = setting(
         0.5, "share of that memory that frozen containers may take", minimum=0.0, maximum=1.0
     )
-    created_mib: int = setting(8, "MiB that a created container counts", minimum=0, maximum=1024)
+    created_mib: int = setting(8, "MiB that a created container counts", minimum=1, maximum=1024)
     runtime: str = setting("runc", "OCI runtime: runc or crun, or a path to one of these")
     containerd: Path = setting(Path("/run/containerd/containerd.sock"), "containerd's socket")
     kubelet_namespace: str = setting(
@@ -68,12 +69,18 @@ class Settings(ProcessSettings):
     )
     allowed: tuple[str, ...] = setting((), "networks that instances can reach although they are denied")
     nameservers: tuple[str, ...] = setting((), "resolvers of instances; empty: those of the node")
+    cluster_domain: str = setting(
+        "cluster.local", "domain in which instances look for short names of Services; empty: in none"
+    )
     log_directory: Path = setting(
         Path("/var/log/containers"), "where log collectors look; one file a function"
     )
     log_mib: int = setting(8, "MiB of log kept for each function", minimum=1, maximum=1024)
+    log_total_mib: int = setting(
+        512, "MiB of log kept for all functions, the latest", minimum=1, maximum=1 << 20
+    )
     log_kib_s: int = setting(
-        256, "KiB of output read from an instance each second", minimum=1, maximum=1 << 20
+        256, "KiB of log written for an instance each second", minimum=1, maximum=1 << 20
     )
     lost_after_s: float = setting(
         5.0, "seconds without word from a placement after which its instances end", minimum=1.0, maximum=300.0
@@ -94,6 +101,8 @@ class Settings(ProcessSettings):
                 IPv4Address(text)
             except ValueError as error:
                 raise SettingsError(f"nameservers: {text!r} is not an IPv4 address") from error
+        if self.cluster_domain and not _DOMAIN.fullmatch(self.cluster_domain):
+            raise SettingsError(f"cluster_domain: {self.cluster_domain!r} is not a domain")
         if _network("subnet", self.subnet).num_addresses < 8:
             raise SettingsError(f"subnet: {self.subnet!r} is too small")
         if not self.placement_names or not self.controller_names:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -103,7 +102,7 @@ def _credentials(value: Any) -> Credentials | None:
     if isinstance(auth := value.get("auth"), str) and auth:
         try:
             user, _, password = base64.b64decode(auth, validate=True).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError):
+        except ValueError:  # neither base64 nor UTF-8
             return None
     usable = isinstance(user, str) and isinstance(password, str) and user and password
     # They are typed into a prompt, a line each.

@@ -7,6 +7,7 @@ https://github.com/opencontainers/runtime-spec/blob/v1.0.2/config.md
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from burst_plane.instance.image import ImageConfig
 from burst_plane.instance.seccomp import profile
 from burst_plane.model import InstanceSpec
 
-__all__ = ["Place", "SpecError", "oci_spec"]
+__all__ = ["CAPABILITIES", "Place", "SpecError", "oci_spec"]
 
 _PERIOD_US = 100_000
 _SMALLEST_QUOTA_US = 1_000  # the kernel's
@@ -27,6 +28,16 @@ _MASKED = (
     "/sys/devices/virtual/powercap", "/sys/firmware",
 )  # fmt: skip
 _READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+# What containerd and Docker give a plain container (moby's oci/caps/defaults.go), without NET_RAW: frames
+# sent by AF_PACKET go around the rules of `firewall`, and may bear a neighbour's or gateway's address.
+# The controller asks for no others; should it, no instance has more.
+CAPABILITIES = frozenset(
+    f"CAP_{name}"
+    for name in (
+        "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE",
+        "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
+    )
+)  # fmt: skip
 _QUIET = ["nosuid", "noexec", "nodev"]
 
 
@@ -63,7 +74,7 @@ def oci_spec(
             },
             "args": _arguments(spec, image),
             "env": _environment(spec, image, place.hostname),
-            "cwd": spec.working_directory or image.working_directory or "/",
+            "cwd": _directory(spec.working_directory or image.working_directory or "/"),
             "noNewPrivileges": True,
             "capabilities": _capabilities(spec),
             "rlimits": [{"type": "RLIMIT_CORE", "soft": 0, "hard": 0}],
@@ -92,20 +103,43 @@ def _arguments(spec: InstanceSpec, image: ImageConfig) -> list[str]:
         arguments = [*image.entrypoint, *(spec.args or image.command)]
     if not arguments:
         raise SpecError("neither the pod nor its image says what to run")
-    if any("\0" in each for each in (*arguments, *(part for pair in spec.env for part in pair))):
-        raise SpecError("an argument or a variable has a zero byte in it")
-    return arguments
+    return [_text(each) for each in arguments]
+
+
+def _text(text: str) -> str:
+    """What the kernel takes as an argument or a variable."""
+    if "\0" in text or not _is_utf8(text):
+        raise SpecError("an argument, a variable or a path has a zero byte in it, or is not UTF-8")
+    return text
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _directory(path: str) -> str:
+    """Below /proc, a runtime with an open directory of the node would start the process there
+    (CVE-2024-21626, fixed in runc 1.1.12)."""
+    if not path.startswith("/") or posixpath.normpath(f"/{path.lstrip('/')}").split("/")[1] == "proc":
+        raise SpecError(f"working directory {path[:80]!r}: not an absolute path outside /proc")
+    return _text(path)
 
 
 def _environment(spec: InstanceSpec, image: ImageConfig, hostname: str) -> list[str]:
     """The pod's variables over those of the image; of two with one name the last holds."""
     merged = dict(each.partition("=")[::2] for each in (_PATH, *image.env)) | {"HOSTNAME": hostname}
-    return [f"{name}={value}" for name, value in (merged | dict(spec.env)).items()]
+    return [_text(f"{name}={value}") for name, value in (merged | dict(spec.env)).items()]
 
 
 def _capabilities(spec: InstanceSpec) -> dict[str, list[str]]:
     """Root has them at once, another user by files' capabilities, as Kubernetes has it (never ambient)."""
     kept = sorted(set(spec.security.capabilities))
+    if beyond := [each for each in kept if each not in CAPABILITIES]:
+        raise SpecError(f"capability {beyond[0][:40]!r}: more than a plain container has")
     held = kept if spec.security.uid == 0 else []
     return {"bounding": kept, "permitted": held, "effective": held}
 

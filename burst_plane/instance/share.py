@@ -27,9 +27,12 @@ class Share:
             self.total.memory_bytes - sum(each.memory_bytes for each in self._held.values()),
         )
 
+    def held(self, name: str) -> Amount:
+        return self._held.get(name, Amount())
+
     def set(self, name: str, amount: Amount) -> bool:
         """Hold this much for a container instead of what it held. False, and no change: it is too much."""
-        free, had = self.free, self._held.get(name, Amount())
+        free, had = self.free, self.held(name)
         if (
             amount.cpu_millis > free.cpu_millis + had.cpu_millis
             or amount.memory_bytes > free.memory_bytes + had.memory_bytes

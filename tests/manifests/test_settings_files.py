@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+import burst_plane.agent.settings
+import burst_plane.placement.settings
 import burst_plane.settings
 import cluster_autoscaler_hook.expander.settings
 import cluster_autoscaler_hook.karpenter.settings
@@ -49,6 +51,10 @@ PARTS = {
         limit_allocator.agent.settings.Settings, "limit-allocator/agent", "limit_allocator/agent"
     ),
     "burst controller": Part(burst_plane.settings.Settings, "burst-plane", "burst_plane"),
+    "pulselet": Part(burst_plane.agent.settings.Settings, "burst-plane/agent", "burst_plane/agent"),
+    "burst placement": Part(
+        burst_plane.placement.settings.Settings, "burst-plane/balancer", "burst_plane/placement"
+    ),
     "KneeScale": Part(hpa_replacement.settings.Settings, "kneescale", "hpa_replacement"),
     "adapter": Part(hpa_replacement.adapter.settings.Settings, "adapter", "hpa_replacement/adapter"),
     "expander": Part(
