@@ -12,6 +12,7 @@ a node comes or goes, only the functions that were there move.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections import Counter, deque
@@ -33,11 +34,12 @@ _MORE_BYTES = 512  # of a preparation beside its spec
 class Sizing:
     hit_share: float = 0.95  # of starts that should find a prepared instance
     refill_s: float = 2.0  # to make containers for those that were used
-    least: int = 2  # for a function without excess traffic
+    least_uses: int = 1  # in the last hour, of a container that is kept ready; a rarer start makes its own
+    least: int = 0  # for a function without excess traffic: its image is there
     most: int = 64
-    least_nodes: int = 2
+    least_nodes: int = 8
     a_node: int = 4  # of one function, before another node is used
-    frozen_starts: int = 3  # in ten minutes; from then on one instance on each node is kept frozen
+    frozen_starts: int = 60  # in ten minutes; from then on one instance on each node is kept frozen
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +90,13 @@ class Bursts:
 
 
 def pool_size(sizes: Mapping[int, int], sizing: Sizing) -> int:
-    """The smallest pool that serves `hit_share` of the starts, within bounds."""
+    """The smallest pool that serves `hit_share` of the starts, less what is used too rarely, within bounds."""
     starts = sum(n * bursts for n, bursts in sizes.items())
-    if not starts:
-        return sizing.least
-    for k in range(1, sizing.most):
-        if sum(min(n, k) * bursts for n, bursts in sizes.items()) >= sizing.hit_share * starts:
-            return max(k, sizing.least)
+    for k in range(sizing.least, sizing.most):
+        enough = sum(min(n, k) * bursts for n, bursts in sizes.items()) >= sizing.hit_share * starts
+        uses = sum(bursts for n, bursts in sizes.items() if n > k)  # of one more
+        if enough or uses < sizing.least_uses:
+            return k
     return sizing.most
 
 
@@ -149,5 +151,6 @@ def _fitting(of: list[Preparation], sizes: Mapping[Function, int]) -> tuple[Prep
     return tuple(each for each in of if each.function in kept)
 
 
+@functools.lru_cache(1 << 16)
 def _rank(function: Function, node: str) -> bytes:
     return hashlib.sha256(f"{function.namespace}/{function.name}/{node}".encode()).digest()
