@@ -422,10 +422,19 @@ def escra(
 
 @app.command()
 def pulsenet(
-    quick: Annotated[bool, typer.Option("--quick", help="Within 15 minutes: two seeds, short runs.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Within 15 minutes: short runs, and with --simulated two seeds.")
+    ] = False,
     simulated: Annotated[bool, typer.Option("--simulated", help="In virtual time: no lab.")] = False,
     comparison_only: Annotated[
         bool, typer.Option("--comparison-only", help="With --simulated: nothing is varied.")
+    ] = False,
+    arm: Annotated[
+        list[str] | None,
+        typer.Option(help="Live, only these arms and ours: pulsenet, paper, synchronous ..."),
+    ] = None,
+    sweep: Annotated[
+        bool, typer.Option("--sweep", help="Live, also a keepalive of 10 s, and creations of 3 s.")
     ] = False,
     seeds: Seeds = None,
     trace: Trace = None,
@@ -435,10 +444,17 @@ def pulsenet(
     """Slowdown and cost: PulseNet, and Knative, synchronous creation, predictors, warm pools, Dirigent."""
     from experiments.pulsenet import command as bench_pulsenet
 
+    drawn, say = parse_seeds(seeds) if seeds else None, progress()
     if not simulated:
-        raise typer.BadParameter("only in virtual time yet", param_hint="--simulated")
-    options = bench_pulsenet.Options(quick, parse_seeds(seeds) if seeds else None, trace, comparison_only)
-    say = progress()
+        from experiments.kneescale.command import partial_of
+        from experiments.pulsenet.live import command as bench_live
+        from experiments.pulsenet.live import run
+
+        plan = bench_live.plan_of(quick, arm or [], drawn, trace, sweep)
+        say(f"{plan.minutes:.0f} minutes, less what was played before")
+        bench_live.show(run(plan, partial_of(json_file), say), json_file)
+        return
+    options = bench_pulsenet.Options(quick, drawn, trace, comparison_only)
     found = bench_pulsenet.simulate(options, json_file, say)
     if plots:
         from experiments.pulsenet.pictures import draw_all

@@ -1,4 +1,4 @@
-"""Plays the arms of a plan, one lab after another: `surgekit bench pulsenet --live`."""
+"""Plays the arms of a plan, one lab after another: `surgekit bench pulsenet`."""
 
 from __future__ import annotations
 

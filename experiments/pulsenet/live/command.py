@@ -1,4 +1,4 @@
-"""`surgekit bench pulsenet --live`: which arms are played, and their figures as a table."""
+"""`surgekit bench pulsenet`: which arms are played, and their figures as a table."""
 
 from __future__ import annotations
 
