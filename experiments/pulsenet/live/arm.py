@@ -14,13 +14,14 @@ import numpy as np
 
 from experiments.pulsenet.live.autoscaler import Autoscaler
 from experiments.pulsenet.live.counters import counters, emergency_figures
-from experiments.pulsenet.live.figures import Answers, figures_of
-from experiments.pulsenet.live.objects import NAMESPACE
+from experiments.pulsenet.live.figures import MACHINE, Answers, figures_of
+from experiments.pulsenet.live.objects import MODEL, NAMESPACE, PROBE
 from experiments.pulsenet.live.observer import Observer
 from experiments.pulsenet.live.plan import SYNCHRONOUS, Setting
 from experiments.pulsenet.live.policies import Asynchronous, Policy, Synchronous
 from experiments.pulsenet.live.workload import Workload
 from experiments.pulsenet.live.world import world
+from experiments.pulsenet.trace import Floats
 from kwok.burst import plane as burst
 from kwok.burst.plane import Plane
 from kwok.traffic.load_records import CONNECTION
@@ -30,6 +31,7 @@ __all__ = ["play"]
 Json = dict[str, Any]
 _LEAD_S = 2.0  # the first request is due so long after the load generator heard of all
 _TARGET = 0.7  # requests at once that autoscalers aim at, as `burst_plane.scaling` has it
+_PROBE_HOST, _PROBE_EVERY_S = f"{PROBE}.{NAMESPACE}", 0.5
 _PATIENCE_S = 300.0  # for the last answers
 
 
@@ -57,7 +59,7 @@ def play(
         if autoscaler:
             seen.cpu_s["autoscaler"] = autoscaler.cpu_s - first_cpu_s
         counts = counters(plane) if setting.has_emergency else {}
-        answers = _answers(plane, workload, began_s)
+        answers, machine_s = _answers(plane, workload, began_s)
         found = figures_of(workload, answers, seen, warm_up_s, measured_s)
         if found["lost"] and keep:
             shutil.copytree(plane.lab.directory / "logs", keep, dirs_exist_ok=True)
@@ -69,6 +71,10 @@ def play(
                 "before": load_before,
                 "mean": round(float(np.mean(loads)), 2),
                 "most": round(max(loads), 2),
+            },
+            # Of a function that always has idle instances: gateway, client, and how busy this machine was.
+            "machine_ms": {
+                str(p): round(1000 * float(np.percentile(machine_s, p)), 2) for p in (0, *MACHINE)
             },
             "emergency": emergency_figures(before_counts, counts),
             "failed_looks": observer.failed_looks,
@@ -105,18 +111,24 @@ def _replay(plane: Plane, workload: Workload) -> float:
         paths = [f"/sleep/{seconds:.6f}" for seconds in requests.duration_s[mine]]
         offsets_s = requests.at_s[mine] + (began_s - time.monotonic())
         plane.traffic.replay(f"{name}.{NAMESPACE}", offsets_s.tolist(), paths)
+    plane.traffic.replay(_PROBE_HOST, (_probes_s(workload) + (began_s - time.monotonic())).tolist())
     return began_s
 
 
-def _answers(plane: Plane, workload: Workload, began_s: float) -> Answers:
-    """Waits until every request has ended."""
+def _probes_s(workload: Workload) -> Floats:
+    return np.arange(0.0, float(workload.requests.at_s[-1]), _PROBE_EVERY_S)
+
+
+def _answers(plane: Plane, workload: Workload, began_s: float) -> tuple[Answers, Floats]:
+    """Waits until every request has ended. Also what the probe's requests took, less their run time."""
     total, traffic = len(workload.requests.at_s), plane.traffic
+    expected = total + len(_probes_s(workload))
 
     def ended() -> int:
         return sum(seen.answered + sum(seen.errors.values()) for seen in traffic.sample().values())
 
     deadline_s = time.monotonic() + _PATIENCE_S
-    while ended() < total and time.monotonic() < deadline_s:
+    while ended() < expected and time.monotonic() < deadline_s:
         time.sleep(0.5)
     numbers = {name: seen.number for name, seen in traffic.sample().items()}
     records = traffic.records()
@@ -131,7 +143,8 @@ def _answers(plane: Plane, workload: Workload, began_s: float) -> Answers:
             answers.latency_s[due] = records["latency_s"][mine][order]
             answers.status[due] = records["status"][mine][order]
             answers.skew_s[due] = at_s[mine][order] - workload.requests.at_s[due]
-    return answers
+    probes = records["latency_s"][records["target"] == numbers[_PROBE_HOST]].astype(float)
+    return answers, probes - traffic.functions[MODEL].service_s
 
 
 def _sleep_until(at_s: float) -> None:

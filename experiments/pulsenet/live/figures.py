@@ -15,9 +15,10 @@ from experiments.pulsenet.live.processes import EMULATION, FUNCTIONS
 from experiments.pulsenet.live.workload import Workload
 from experiments.pulsenet.model import CREATED_BYTES, Floats, Integers
 
-__all__ = ["Answers", "figures_of", "ratios", "tail_slowdown"]
+__all__ = ["MACHINE", "Answers", "figures_of", "ratios", "tail_slowdown"]
 
 Json = dict[str, Any]
+MACHINE = (10, 25, 50, 75, 90, 95, 98, 99, 99.5, 100)  # percentiles kept of the probe
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ def figures_of(workload: Workload, answers: Answers, seen: Seen, warm_up_s: floa
     held_by = np.sum(list(by.values()), axis=0) * (
         1.0 + held["created"] / max(sum(held.values()) - held["created"], 1.0)
     )
-    arrivals, overflowed = sum(seen.arrivals.values()), sum(seen.overflowed.values())
+    arrivals, overflowed = (sum(of.get(name, 0) for name in names) for of in (seen.arrivals, seen.overflowed))
     emergency_s = sum(seen.emergency_s.values())
     busy_s = float(ran_s.sum())
     # All that is not function code; emulation stands for nodes and clients.

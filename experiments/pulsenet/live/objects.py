@@ -9,10 +9,12 @@ from kwok.burst.images import PYTHON
 from kwok.traffic.function_process import CONTAINER, FUNCTION, POD_PORT
 from surgekit.kube.conditions import Condition, conditions, stamp
 
-__all__ = ["MODEL", "NAMESPACE", "objects", "status"]
+__all__ = ["MODEL", "NAMESPACE", "PROBE", "PROBE_REPLICAS", "objects", "status"]
 
 Json = dict[str, Any]
 NAMESPACE = "play"
+# A function that always has idle instances, which nobody scales: what a request takes on this machine.
+PROBE, PROBE_REPLICAS = "probe", 4
 MODEL = "hello"  # the one function of the traffic model: a path says how long a request takes
 # An instance has a core, as in the paper (section 3.1). What a container needs; costs are counted with the
 # trace's memory instead.
@@ -44,7 +46,7 @@ def objects(names: Sequence[str], replicas: Sequence[int], variant: str, keepali
     ]
     for name, number in zip(names, replicas, strict=True):
         made += _of(name, number, variant, keepalive_s)
-    return made
+    return made + _of(PROBE, PROBE_REPLICAS, variant, keepalive_s, mode="off")
 
 
 def status(history: Sequence[tuple[float, int]], overflows: bool, now_s: float) -> Json:
@@ -62,7 +64,7 @@ def status(history: Sequence[tuple[float, int]], overflows: bool, now_s: float) 
     }
 
 
-def _of(name: str, replicas: int, variant: str, keepalive_s: float) -> list[Json]:
+def _of(name: str, replicas: int, variant: str, keepalive_s: float, mode: str = "enforce") -> list[Json]:
     labels = {"app": name}
     return [
         {
@@ -71,7 +73,7 @@ def _of(name: str, replicas: int, variant: str, keepalive_s: float) -> list[Json
             "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {
                 "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
-                "mode": "enforce",
+                "mode": mode,
                 "variant": variant,
                 "keepalive": f"{keepalive_s:g}s",
             },

@@ -1,8 +1,8 @@
 """Live runs beside the simulation of the same functions, requests and settings: how far they are apart. Pure.
 
 The simulation begins earlier, in the hour before, so that it has the instances with which a live arm begins.
-It is played twice: with the delays that the bench gives it, and with those that were measured in the live run
-(what a creation took, what a start took, and what a request to an idle instance took on this machine).
+It is played twice: with the delays that the bench gives it, and with those measured in the live run:
+what a creation took, what a start took, and, drawn for each request, what a request to an idle instance took.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _EARLIER_S = 1200.0  # longer than any retention
 def beside(live: Json, workload: Workload, setting: Setting, warm_up_s: float, measured_s: float) -> Json:
     """Each figure of a live run, and of the simulation with given and with measured delays."""
     span = Span(warm_up_s + _EARLIER_S, measured_s)
-    given = _simulated(workload, setting, span, setting.creation, Starts(), 0.0)
-    creation, starts, warm_s = _measured(live, setting)
-    measured = _simulated(workload, setting, span, creation, starts, warm_s)
+    given = _simulated(workload, setting, span, setting.creation, Starts(), {"0": 0.0})
+    creation, starts = _measured(live, setting)
+    measured = _simulated(workload, setting, span, creation, starts, live["machine_ms"])
     return {
         key: {
             "live": live[key],
@@ -50,7 +50,7 @@ def beside(live: Json, workload: Workload, setting: Setting, warm_up_s: float, m
     }
 
 
-def _measured(live: Json, setting: Setting) -> tuple[Creation, Starts, float]:
+def _measured(live: Json, setting: Setting) -> tuple[Creation, Starts]:
     creation, starts = setting.creation, Starts()
     if taken := live.get("creation_s"):
         creation = replace(creation, alone_s=taken["p50"])
@@ -58,11 +58,16 @@ def _measured(live: Json, setting: Setting) -> tuple[Creation, Starts, float]:
         starts = replace(
             starts, frozen_s=took_ms / 1000, created_s=took_ms / 1000, crowd=0.0, source="the live run"
         )
-    return creation, starts, live["delay_ms"]["50"] / 1000
+    return creation, starts
 
 
 def _simulated(
-    workload: Workload, setting: Setting, span: Span, creation: Creation, starts: Starts, warm_s: float
+    workload: Workload,
+    setting: Setting,
+    span: Span,
+    creation: Creation,
+    starts: Starts,
+    machine_ms: Mapping[str, float],
 ) -> Mapping[str, float]:
     begin_s = HOUR_MINUTES * 60.0 - _EARLIER_S
     requests = _joined(workload, begin_s)
@@ -86,7 +91,9 @@ def _simulated(
     outcome = Simulation(
         requests, workload.memory_bytes, span, setting.cluster, creation, policy, emergency
     ).run()
-    outcome.delay_s = outcome.delay_s + warm_s
+    drawn = np.random.default_rng(4).random(len(outcome.delay_s)) * 100
+    knots = np.array(sorted((float(p), ms / 1000) for p, ms in machine_ms.items()))
+    outcome.delay_s = outcome.delay_s + np.interp(drawn, knots[:, 0], knots[:, 1])
     found = summary(outcome, creation, starts)
     return {"slowdown": found.slowdown, "cost": found.cost, **found.figures}
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import yaml
 
-from experiments.pulsenet.live.objects import MODEL, NAMESPACE, objects, status
+from experiments.pulsenet.live.objects import MODEL, NAMESPACE, PROBE, PROBE_REPLICAS, objects, status
 from experiments.pulsenet.live.plan import Setting
 from experiments.pulsenet.live.workload import Workload
 from kwok import parts
@@ -74,20 +74,19 @@ def _create(lab: Lab, workload: Workload, setting: Setting, replicas: Sequence[i
             {"status": status(history, not setting.has_emergency, time.time())},
         )
     path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+    wanted = {**dict(zip(names, replicas, strict=True)), PROBE: PROBE_REPLICAS}
 
     def ready() -> bool:
-        found = {d["metadata"]["name"]: d["status"] for d in lab.kube.list_all(path)[0]}
-        return all(
-            found[name].get("readyReplicas", 0) == number
-            for name, number in zip(names, replicas, strict=True)
-        )
+        found = lab.kube.list_all(path)[0]
+        return {of["metadata"]["name"]: of["status"].get("readyReplicas", 0) for of in found} == wanted
 
     lab.wait_for(ready, "the instances that a function begins with")
 
 
 def _all_overflow(lab: Lab, number: int) -> bool:
     path = f"/apis/surgekit.dev/v1alpha1/namespaces/{NAMESPACE}/burstfunctions"
-    conditions = [(obj.get("status") or {}).get("conditions") or [] for obj in lab.kube.list_all(path)[0]]
+    found = [obj for obj in lab.kube.list_all(path)[0] if obj["metadata"]["name"] != PROBE]
+    conditions = [(obj.get("status") or {}).get("conditions") or [] for obj in found]
     holds = [
         {one["type"] for one in of if one["status"] == "True"} >= {"Overflow", "Ready"} for of in conditions
     ]

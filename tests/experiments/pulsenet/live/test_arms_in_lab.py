@@ -41,6 +41,7 @@ def test_every_request_of_an_arm_is_answered(arm: str) -> None:
     assert found["cost"] > 1.0
     assert min(tail for tail in found["p99_slowdown"]) >= 1.0
     assert found["cpu_cores"]["haproxy"] > 0.0
+    assert 0.0 <= found["machine_ms"]["0"] <= found["machine_ms"]["50"]
     if arm == "pulsenet":
         assert found["emergency"]["outcomes"]["placed"] >= 1
         assert found["regular_share"] < 1.0

@@ -13,7 +13,8 @@ from function_gateway.endpoints import read_burst
 
 def test_parts_read_what_the_harness_makes() -> None:
     made = objects(["f0"], [2], "paper", 600.0)
-    (burst,) = (obj for obj in made if obj["kind"] == "BurstFunction")
+    burst, probe = (obj for obj in made if obj["kind"] == "BurstFunction")
+    assert probe["spec"]["mode"] == "off"
     burst["metadata"] |= {"uid": "u", "generation": 1}
     spec = read(burst)
     assert (spec.variant, spec.keepalive_s, spec.concurrency) == (Variant.PAPER, 600.0, 1)
