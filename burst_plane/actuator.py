@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import structlog
 
@@ -14,7 +15,6 @@ from burst_plane.metrics import ControllerMetrics
 from burst_plane.sources import ClusterSource
 from burst_plane.status import Regular
 from surgekit.kube.client import ApiError, Kube
-from surgekit.kube.conditions import status_before
 from surgekit.kube.scale import NotScalable, Scales
 from surgekit.process.modes import Mode
 
@@ -32,32 +32,34 @@ class RegularInstances:
     def scale(self, session: LeaderSession, functions: Iterable[Known]) -> None:
         """One target's trouble does not keep the others."""
         for known in functions:
-            try:
-                if known.mode is not Mode.ENFORCE:
-                    self.release(known)
+            with self._noting(known):
                 self._follow(session, known)
-            except (NotScalable, ApiError) as error:
-                self._metrics.scalings.labels("failed").inc()
-                known.regular = Regular(known.regular.ready, known.regular.wanted, str(error))
+
+    def release(self, functions: Iterable[Known]) -> None:
+        """Targets that we no longer scale: one that we left at zero gets an instance, nobody else would."""
+        for known in functions:
+            if not known.scaled or known.refused:
+                continue
+            with self._noting(known):
+                if known.spec.via is Via.SCALE and self._replicas(known.spec)[1] == 0:
+                    self._set(known.spec, 0, max(known.spec.min_replicas, 1), "nobody scales it any more")
+                known.scaled = False
+
+    @contextmanager
+    def _noting(self, known: Known) -> Iterator[None]:
+        try:
+            yield
+        except (NotScalable, ApiError) as error:
+            self._metrics.scalings.labels("failed").inc()
+            if known.regular.reason != str(error):
                 log.warning("not scaled", function=known.spec.key, error=str(error))
-
-    def release(self, known: Known) -> None:
-        """A target that we have scaled to zero gets one instance: nobody else would wake it."""
-        enforced = status_before(known.obj).get("mode") == Mode.ENFORCE
-        if enforced and known.spec.via is Via.SCALE and not known.refused:
-            _, asked = self._replicas(known.spec)
-            if asked == 0:
-                self._set(known.spec, 0, max(known.spec.min_replicas, 1), "released: nobody else scales it")
-
-    def release_gone(self, gone: Iterable[Known]) -> None:
-        for known in gone:
-            try:
-                self.release(known)
-            except (NotScalable, ApiError) as error:  # it may be gone, too
-                log.info("not released", function=known.spec.key, error=str(error))
+            known.regular = Regular(known.regular.ready, known.regular.wanted, str(error))
 
     def _follow(self, session: LeaderSession, known: Known) -> None:
         spec, now_s = known.spec, time.monotonic()
+        if known.refused:  # costs no call, however many there are
+            known.regular = Regular(0, 0, known.refused.message)
+            return
         ready, asked = self._replicas(spec)
         with session.lock:
             account = session.accounts[spec.function]
@@ -66,8 +68,6 @@ class RegularInstances:
         wanted, reason = decision.action, "; ".join(decision.reasons)
         if known.mode is Mode.OFF:
             wanted, reason = asked, "off"
-        elif known.refused:
-            wanted, reason = asked, known.refused.message
         elif not heard:  # fewer reports are no less traffic
             wanted, reason = asked, "no placement reports"
         elif wanted < asked and now_s - known.since_s < spec.keepalive_s:

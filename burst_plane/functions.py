@@ -10,6 +10,7 @@ from burst_plane import burst_function
 from burst_plane.burst_function import BurstFunction, SpecError
 from burst_plane.model import InstanceSpec
 from burst_plane.status import Regular
+from surgekit.kube.conditions import status_before
 from surgekit.process.modes import Mode
 
 __all__ = ["Functions", "Known", "Resolution"]
@@ -26,6 +27,7 @@ class Resolution:
     reason: str
     message: str
     template: str = ""  # the spec's name
+    size: int = 0  # bytes of the spec in a message
 
 
 _RESOLVING = Resolution(None, "Resolving", "its pod template was not looked at yet")
@@ -45,6 +47,7 @@ class Known:
     looked_at: tuple[object, ...] = ()  # what the resolution was made from
     resolved_s: float = _NEVER_S
     regular: Regular = field(default_factory=lambda: Regular(0, 0, ""))
+    scaled: bool = False  # its target has the scale that a leader gave it, this one or one before
 
     @property
     def found(self) -> Resolution:
@@ -73,6 +76,8 @@ class Functions:
         self.invalid = {}
         for uid, obj in there.items():
             known = self._known.get(uid)
+            if known is not None and known.obj is obj:
+                continue
             try:
                 spec = burst_function.read(obj)
             except SpecError as error:
@@ -83,9 +88,10 @@ class Functions:
                 continue
             mode = min(spec.mode, self._most_mode, key=list(Mode).index)
             if known is None:
-                self._known[uid] = Known(obj, spec, mode, now_s)
-            else:
-                known.obj, known.spec, known.mode, known.error = obj, spec, mode, ""
+                known = self._known[uid] = Known(obj, spec, mode, now_s)
+                known.scaled = status_before(obj).get("mode") == Mode.ENFORCE
+            known.obj, known.spec, known.mode, known.error = obj, spec, mode, ""
+            known.scaled |= mode is Mode.ENFORCE
         gone = [self._known.pop(uid) for uid in self._known.keys() - there.keys()]
         self._refuse()
         return gone

@@ -35,6 +35,7 @@ PARAMETERS = {
     "gamma": "gamma",
     "upsilon": "upsilon",
     "sliceMicroseconds": "slice_us",
+    "burst": "burst",
     "sigma": "sigma",
     "deltaBytes": "delta_bytes",
     "tightDeltaBytes": "tight_delta_bytes",

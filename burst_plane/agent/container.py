@@ -170,7 +170,7 @@ class Workshop:
             if asyncio.get_running_loop().time() + look_s > deadline_s:
                 raise TimeoutError
             await asyncio.sleep(look_s)
-            look_s = min(look_s * 1.3, _LONGEST_LOOK_S)
+            look_s = min(look_s * 1.15, _LONGEST_LOOK_S)
 
     def _lay_out(self, name: str, namespace: str, spec: InstanceSpec, image: Image, network: Network) -> Path:
         place = self._directory / name

@@ -92,20 +92,23 @@ class Networks:
         """Remove what an earlier agent left. Raise NetworkFault."""
         self._results.mkdir(parents=True, exist_ok=True)
         self._namespaces.mkdir(parents=True, exist_ok=True)
-        left = {path.name for path in self._namespaces.iterdir()}
-        left |= {path.stem for path in self._results.glob("*.json")}
-        for name in sorted(left):
-            await self._remove(name)
+        await self._remove_all()
         if self._own:
             await self._own_rules("-A")
 
     async def end(self) -> None:
-        for name in list(self._all):
-            await self._remove(name)
+        await self._remove_all()
+        self._all.clear()
         self._ready.clear()
         if self._own:
             await self._own_rules("-D")
             await run(["ip", "link", "delete", bridge_name(self._name)])
+
+    async def _remove_all(self) -> None:
+        """Also what was being made when the agent was stopped."""
+        names = {path.name for path in self._namespaces.iterdir()}
+        for name in sorted(names | {path.stem for path in self._results.glob("*.json")}):
+            await self._remove(name)
 
     def take(self) -> Network | None:
         """One that is ready."""

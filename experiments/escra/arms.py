@@ -29,7 +29,7 @@ class Arm:
     name: str
     factor: float = 1.5
     cpu_limited: bool = True
-    burst: bool = False
+    burst: bool = False  # cfs burst as high as the quota; ours has its parameter instead
     memory_limited: bool = True
     memory_factor: float | None = None  # if it is another one than that of CPU
     autopilot_every_s: float | None = None
@@ -42,6 +42,12 @@ class Arm:
             cpu_us, memory_bytes = sums(peaks, self.factor)
             return {name: Limits(cpu_us, 0, memory_bytes) for name in peaks}
         return {name: self._limits(peak) for name, peak in peaks.items()}
+
+    def memory_bytes(self, peaks: Peaks) -> int:
+        """What all containers together may use."""
+        if self.ours:
+            return sums(peaks, self.factor)[1]
+        return sum(limits.memory_bytes or 0 for limits in self.limits(peaks).values())
 
     def _limits(self, peak: Mapping[str, float]) -> Limits:
         quota_us = _quota_us(peak, self.factor) if self.cpu_limited else None
@@ -81,11 +87,13 @@ _ALL = (
     Arm("no_limit", cpu_limited=False),
     Arm("burst", burst=True),
     Arm(AUTOPILOT, autopilot_every_s=1.0),
+    Arm("autopilot_burst", burst=True, autopilot_every_s=1.0),
     Arm("ours_0_75", 0.75, ours=_BEST),
     Arm("ours_1", 1.0, ours=_BEST),
     Arm("ours_1_5", 1.5, ours=_BEST),
-    Arm("paper", ours=replace(_BEST, variant=Variant.PAPER)),
-    Arm("published", ours=replace(_BEST, variant=Variant.PUBLISHED, slice_us=_FLOOR_US)),
+    Arm("ours_no_burst", ours=replace(_BEST, burst=0.0)),
+    Arm("paper", ours=replace(_BEST, variant=Variant.PAPER, burst=0.0)),
+    Arm("published", ours=replace(_BEST, variant=Variant.PUBLISHED, slice_us=_FLOOR_US, burst=0.0)),
 )
 ARMS = {arm.name: arm for arm in _ALL}
 # Baseline -> ours.
@@ -97,6 +105,8 @@ BASELINES = {
     "no_limit": "ours_1_5",
     "burst": "ours_1_5",
     AUTOPILOT: "ours_1_5",
+    "autopilot_burst": "ours_1_5",
+    "ours_no_burst": "ours_1_5",
     "paper": "ours_1_5",
     "published": "ours_1_5",
 }

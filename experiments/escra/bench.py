@@ -29,6 +29,8 @@ __all__ = ["limiter_of", "run"]
 
 Json = dict[str, Any]
 _MIB = 1 << 20
+# Less for each container is none: the kernel charges up to 256 KiB ahead for each CPU, and limits are late.
+_LEFT_MIB = 1.0
 _CORES = 2.0  # that 1.5 times the peaks and the load generator have to fit
 
 
@@ -84,7 +86,7 @@ def limiter_of(arm: Arm, cpu_us: int, memory_bytes: int, history: Sequence[Histo
     if arm.ours:
         return Chain(arm.ours, cpu_us, memory_bytes, arm.report_period_s)
     if arm.autopilot_every_s:
-        return AutopilotLimits(arm.autopilot_every_s, history)
+        return AutopilotLimits(arm.autopilot_every_s, history, burst=arm.burst)
     return Limiter()
 
 
@@ -116,7 +118,10 @@ def _measure(node: Node, plan: Plan, one: Run, peaks: Peaks, history: Sequence[H
     observed, (first_s, last_s), found = _play(node, plan, one, peaks, history)
     limit_cores, used_cores, limit_mib, used_mib = observed.between(first_s, last_s)
     total_cores = np.nansum(limit_cores, axis=1) if one.arm.cpu_limited else np.zeros(1)
+    left_mib = [round(one.arm.memory_bytes(peaks) / _MIB - used, 1) for used in observed.used_mib_at_kills]
     return found | {
+        "memory_left_at_kills_mib": left_mib,
+        "oom_kills_with_memory_left": sum(left > _LEFT_MIB * len(observed.names) for left in left_mib),
         "cpu_slack_cores": _slack(limit_cores, used_cores),
         "memory_slack_mib": _slack(limit_mib, used_mib),
         "mean_limit_cores": float(total_cores.mean()),

@@ -69,7 +69,9 @@ def show(found: Mapping[str, Any], json_file: Path | None) -> None:
             *(in_words(of["p50"]) if of else "no limit" for of in slack),
         )
     console.print(table)
-    console.print("OOM kills: " + ", ".join(f"{arm} {count}" for arm, count in found["oom_kills"].items()))
+    left = found["oom_kills_with_memory_left"]
+    kills = ", ".join(f"{arm} {count} ({left[arm]})" for arm, count in found["oom_kills"].items())
+    console.print(f"OOM kills (while the application had memory left): {kills}")
     if reaction := found.get("reaction_ms"):
         console.print(
             f"reaction with {reaction['containers']} containers: p50 {reaction.get('p50')} ms, "

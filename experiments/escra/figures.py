@@ -47,7 +47,10 @@ def figures(found: Found, plan: Plan, peaks: Mapping[tuple[str, str], Peaks]) ->
         ),
         "cpu_slack_ratio": _by_percentile(ratios, "cpu_slack_cores", _LEAST["cores"]),
         "memory_slack_ratio": _by_percentile(ratios, "memory_slack_mib", _LEAST["mib"]),
-        "oom_kills": _oom_kills(found, main),
+        "oom_kills": _count(found, main, "oom_kills"),
+        # Without those of applications that used all memory they might have together.
+        "oom_kills_with_memory_left": _count(found, main, "oom_kills_with_memory_left"),
+        "restarts": _count(found, main, "restarts"),  # of processes, whatever ended them
         "arms": _arms(found, main),
         "reaction_ms_of_applications": _reactions(found, main),
         "over_the_limit": _over_the_limit(found, main, peaks),
@@ -113,11 +116,11 @@ def _named(runs: Sequence[Run], arm: str) -> Any:
     return next(run.arm for run in runs if run.arm.name == arm)
 
 
-def _oom_kills(found: Found, runs: Sequence[Run]) -> dict[str, int]:
-    kills: dict[str, int] = {}
+def _count(found: Found, runs: Sequence[Run], what: str) -> dict[str, int]:
+    counts: dict[str, int] = {}
     for run in runs:
-        kills[run.arm.name] = kills.get(run.arm.name, 0) + found[run.key]["oom_kills"]
-    return {"ours": sum(kills.get(arm, 0) for arm in OURS)} | kills
+        counts[run.arm.name] = counts.get(run.arm.name, 0) + found[run.key][what]
+    return {"ours": sum(counts.get(arm, 0) for arm in OURS)} | counts
 
 
 def _arms(found: Found, runs: Sequence[Run]) -> Json:

@@ -48,13 +48,15 @@ class AutopilotLimits(Limiter):
     _CPU = (PERIOD_US / 100, 200)
     _MEMORY = (4.0 * _MIB, 256)
 
-    def __init__(self, every_s: float, history: Sequence[History]) -> None:
-        self._every_s, self._history = every_s, history
+    def __init__(self, every_s: float, history: Sequence[History], *, burst: bool) -> None:
+        self._every_s, self._history, self._burst = every_s, history, float(burst)
 
     def start(self, hierarchy: Hierarchy, cgroups: Sequence[ContainerCgroup], directory: Path) -> None:
         originals = Originals(directory, hierarchy)
         adopted = [originals.adopt(cgroup) for cgroup in cgroups]
         self._containers = [container for container in adopted if isinstance(container, Container)]
+        for container in self._containers:
+            container.burst = self._burst
         self._recommenders = [
             (Autopilot(*self._CPU, TUNED[0]), Autopilot(*self._MEMORY, TUNED[1])) for _ in cgroups
         ]

@@ -38,6 +38,8 @@ class Observed:
     used_cores: list[list[float]] = field(default_factory=list)  # mean since the last sample
     limit_mib: list[list[float]] = field(default_factory=list)
     used_mib: list[list[float]] = field(default_factory=list)
+    # For each process that the kernel killed for memory: what all containers used just before.
+    used_mib_at_kills: list[float] = field(default_factory=list)
     reactions: Reactions = field(default_factory=Reactions)
     periods: int = 0
     throttled: int = 0
@@ -60,6 +62,7 @@ class Observer:
         opened = {name: open_container(hierarchy, cgroup) for name, cgroup in cgroups.items()}
         self._containers = {n: c for n, c in opened.items() if isinstance(c, Container)}
         self._memory = memory
+        self._kills = self._oom_kills()
         self.observed = Observed(tuple(self._containers))
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
@@ -107,8 +110,16 @@ class Observer:
         if not self._memory:
             return
         read = [container.memory() for container in self._containers.values()]
-        self.observed.limit_mib.append([_mib(m, "limit_bytes") for m in read])
-        self.observed.used_mib.append([_mib(m, "usage_bytes") for m in read])
+        found, kills = self.observed, self._oom_kills()
+        more = sum(max(count - self._kills.get(name, 0), 0) for name, count in kills.items())
+        found.used_mib_at_kills += [float(np.nansum(found.used_mib[-1:]))] * more
+        self._kills |= kills
+        found.limit_mib.append([_mib(m, "limit_bytes") for m in read])
+        found.used_mib.append([_mib(m, "usage_bytes") for m in read])
+
+    def _oom_kills(self) -> dict[str, int]:
+        read = {name: container.oom_kills() for name, container in self._containers.items()}
+        return {name: count for name, count in read.items() if not isinstance(count, Gone)}
 
 
 def _cores(cpu: Cpu | None) -> float:

@@ -15,7 +15,10 @@ from experiments.seeds import REPORTED, SWEEP
 
 __all__ = ["Plan", "Run", "add_finished", "read_finished"]
 
-_QUICK_ARMS = ("static_1", "static_1_cpu", "static_1_5", "no_limit", "burst", AUTOPILOT, "ours_1", "ours_1_5")
+_QUICK_ARMS = (
+    "static_1", "static_1_cpu", "static_1_5", "no_limit", "burst", AUTOPILOT, "autopilot_burst", "ours_1",
+    "ours_1_5",
+)  # fmt: skip
 _MIB = 1 << 20
 _START_S, _STEPPING_RUN_S = 3.0, 32.0
 

@@ -1,7 +1,8 @@
 """Containers under CPU quotas in virtual time, one kernel period a step.
 
 Work arrives, runs on up to `threads` CPUs until the quota is used up, and what is left waits for the next
-period. Quotas decided from a period's telemetry hold from the next period on (or `delay_periods` later).
+period. Run time that is not used is saved up, as far as the burst goes. Quotas decided from a period's
+telemetry hold from the next period on (or `delay_periods` later).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Outcome:
 
     @property
     def mean_slack_us(self) -> float:
-        return float((self.quota_us - self.used_us).mean())
+        return float(np.maximum(self.quota_us - self.used_us, 0).mean())
 
     @property
     def mean_waiting_us(self) -> float:
@@ -63,6 +64,7 @@ def simulate(
     quota = np.full(count, limit_us // count)
     coming = deque([quota] * (delay_periods + 1))
     waiting, used_total, throttles, throttled_total = zeros, zeros, zeros, zeros
+    left = zeros  # run time of earlier periods
     rows: list[tuple[Integers, ...]] = []
     for step in range(steps + 1):
         now_us = step * PERIOD_US
@@ -83,7 +85,9 @@ def simulate(
         coming.append(quota)
         coming.popleft()
         work = waiting + workload.arriving_us[step]
-        used = np.minimum(np.minimum(work, workload.threads * PERIOD_US), coming[0])
+        run_time = np.minimum(left + coming[0], coming[0] + (parameters.burst * coming[0]).astype(np.int64))
+        used = np.minimum(np.minimum(work, workload.threads * PERIOD_US), run_time)
+        left = run_time - used
         throttled = used < np.minimum(work, workload.threads * PERIOD_US)
         # As many threads as hold the work are ready until the period ends.
         ready = np.minimum(-(-work // PERIOD_US), workload.threads)

@@ -16,6 +16,8 @@ _LIMITS = {
     "no_limit": "no CPU limit",
     "burst": "static limits, 1.5 x peak, with cfs burst",
     "autopilot": "Autopilot every second",
+    "autopilot_burst": "Autopilot every second, with cfs burst",
+    "ours_no_burst": "ours without cfs burst",
     "paper": "the paper's equations",
     "published": "the authors' program",
 }
@@ -48,6 +50,12 @@ def escra(figures: Figures) -> Section:
         "global limit the sum of the static limits that it is compared with, and of those at 1.5 x peak "
         "beside the other arms. Services, load generator, agent and controller share the machine."
     ]
+    if left := figures.get("oom_kills_with_memory_left"):
+        notes.append(
+            "OOM kills while the application had memory left (1 MiB a container): "
+            + ", ".join(f"{arm} {count}" for arm, count in left.items() if arm != "ours")
+            + "."
+        )
     if (reaction := figures.get("reaction_ms", {})).get("episodes"):
         notes.append(
             f"From a throttled period's end to a higher quota, {reaction['containers']} containers: p50 "

@@ -4,10 +4,12 @@ Runs in a container of `kwok.burst.images.python`; standard library only. IMPORT
 the port opens, as a function with many imports does. EXIT_CODE: end with it instead.
 """
 
+import errno
 import http.server
 import json
 import os
 import socket
+import stat
 import sys
 import threading
 import time
@@ -84,6 +86,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return f"no: {error}"
         return "yes"
 
+    def do_packet(self, _: str) -> object:
+        """Whether frames can be sent, which no rule of the network namespace sees."""
+        try:
+            socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()
+        except OSError as error:
+            return f"no: {error}"
+        return "yes"
+
     def do_try(self, path: str) -> object:
         """Whether a file can be written."""
         try:
@@ -92,6 +102,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except OSError as error:
             return f"no: {error}"
         return "yes"
+
+    def do_syscall(self, numbers: str) -> object:
+        """Make a system call with these numbers; the name of its error, or nothing."""
+        import ctypes  # noqa: PLC0415  (seldom needed, and slow)
+
+        libc = ctypes.CDLL(None, use_errno=True)
+        arguments = [ctypes.c_long(int(each)) for each in numbers.split("/")]
+        if libc.syscall(*arguments, *[ctypes.c_long(0)] * (7 - len(arguments))) != -1:
+            return ""
+        return errno.errorcode[ctypes.get_errno()]
+
+    def do_device(self, _: str) -> object:
+        """Make the device of physical memory, and read it; the name of the error."""
+        try:
+            os.mknod("/memory", stat.S_IFCHR | 0o600, os.makedev(1, 1))
+            with open("/memory", "rb") as file:
+                file.read(1)
+        except OSError as error:
+            return errno.errorcode[error.errno or 0]
+        return ""
 
     def do_status(self, _: str) -> object:
         with open("/proc/self/status") as file:

@@ -20,6 +20,7 @@ from typing import Any
 
 from kwok import parts
 from kwok.burst.node import CONTROLLER, PLACEMENT, SERVER_NAME, why_no_burst_node
+from kwok.cgroups import trees
 from kwok.errors import LabError
 from kwok.lab import Lab
 from kwok.network.namespaces import why_no_namespace
@@ -35,6 +36,7 @@ __all__ = ["EXAMPLE", "Plane", "check", "start", "url", "why_no_plane"]
 
 EXAMPLE = parts.MANIFESTS / "burst-plane" / "examples" / "lab.yaml"
 NODE, BALANCER = "burst-node", "balancer"
+_SHARE = {"cpu_millis": 4000, "memory_mib": 1024}  # of the node: on a small machine 10 % is no instance
 _PODS_ANSWER = Function("hello", 0.0, 0.1, 1, 0.0, cpu_cores=0.5, memory_bytes=64 << 20)
 
 
@@ -50,9 +52,19 @@ class Plane:
     certificates: Path
 
     @property
+    def agent_pid(self) -> int:
+        """Of the agent that runs now."""
+        return int(json.loads((self.lab.directory / f"{NODE}.json").read_text())["agent"])
+
+    @property
     def socket(self) -> Path:
         """Where HAProxy asks for an instance."""
         return self.directory / "placement.sock"
+
+    def containers(self) -> set[str]:
+        """Names of the containers of the node that have a cgroup: instances, and what is prepared."""
+        groups = [tree / self.node for tree in trees() if (tree / self.node).is_dir()]
+        return {of.name for group in groups for of in group.iterdir() if of.is_dir()}
 
     def start_controller(self, settings: Mapping[str, Any] | None = None) -> Process:
         return parts.start_burst_controller(self.lab, self._controller_settings() | dict(settings or {}))
@@ -110,13 +122,16 @@ def start(
     certificates = lab.directory / "tls" / "burst"
     ensure(certificates, [SERVER_NAME], [PLACEMENT, CONTROLLER], datetime.now(UTC))
     function_port = start_functions(lab, {function.name: function})
-    node = _start_node(lab, certificates, agent or {})
+    node = _start_node(lab, certificates, _SHARE | dict(agent or {}))
     parts.install_load_balancer(lab)
     parts.install_burst_plane(lab)
     directory, gateway_port = socket_path(lab, "lb"), lab.free_port()
     known = {"controller_port": lab.free_port(), "gateway_port": gateway_port}
     _record(lab).write_text(json.dumps(known))
-    given = {"directory": str(directory), "listen": f"127.0.0.1:{gateway_port}", "functions": 8, "slots": 32}
+    given = {
+        "directory": str(directory), "listen": f"127.0.0.1:{gateway_port}", "functions": 8, "slots": 32,
+        "placement_timeout_s": 5.0,  # machines with labs are busy
+    }  # fmt: skip
     process = parts.start_load_balancer(
         lab,
         haproxy.find_haproxy(),

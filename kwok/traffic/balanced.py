@@ -44,12 +44,14 @@ def start_balanced_traffic(
 
 
 def dial_pods_in(network_namespace: str, configuration: str) -> str:
-    """Add the lab's network namespace, where pods answer, to each server of an HAProxy configuration.
+    """Add the lab's network namespace, where pods answer, to each pod's slot of an HAProxy configuration.
 
-    Clients stay on the host's loopback, so HAProxy itself runs outside of that namespace."""
-    edited, servers = re.subn(r"(?m)^ +server .+$", rf"\g<0> namespace {network_namespace}", configuration)
-    if not servers:
-        raise TrafficError("the load balancer's HAProxy configuration has no `server` line to edit")
+    Its other servers are sockets of this machine, and emergency instances on its network. Clients stay on the
+    host's loopback, so HAProxy itself runs outside of that namespace."""
+    slot = r"(?m)^ +server s\d+ .+$"
+    edited, slots = re.subn(slot, rf"\g<0> namespace {network_namespace}", configuration)
+    if not slots:
+        raise TrafficError("the load balancer's HAProxy configuration has no slot to edit")
     return edited
 
 

@@ -27,8 +27,8 @@ __all__ = ["Containers", "Counts"]
 log = structlog.get_logger(__name__)
 
 # Reading memory without page cache costs three times as much as everything else of a container: each is
-# read in every fifth tick, and in every tick while it is near its limit.
-_MEMORY_EVERY = 5
+# read in every tenth tick, and in every tick while it is near its limit.
+_MEMORY_EVERY = 10
 _LIMITS_EVERY = 20  # ticks between two looks for foreign writes that nobody told of
 _AGAIN_S = 1.0  # between two tries to write back what the kernel refused
 
@@ -85,6 +85,7 @@ class Containers:
                 self._release(held)  # if it is to be held in another way, the next tick finds it
                 continue
             held.pod = pod
+            held.container.burst = pod.burst  # from the next quota on
             self._set_ceiling(held)
 
     def stop(self) -> None:
@@ -144,6 +145,7 @@ class Containers:
     def _open(self, pod: Pod, container: Container, limits: Limits) -> None:
         held = Held(next(self._keys), pod, container, limits.quota_us or 0, limits.memory_bytes or 0)
         held.near = True  # read its memory now
+        container.burst = pod.burst
         self.held[held.key] = self._by_path[held.cgroup.path] = held
         if pod.enforce:
             for account in (self._outbox.cpu, self._outbox.memory):

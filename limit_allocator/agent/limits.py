@@ -117,6 +117,7 @@ class LimitWriter:
             result = self.events.watch(container)
         if result == WRITTEN:
             result = container.set_memory_limit(limit_bytes)
+        held.near |= isinstance(result, Refused)  # more is in use than the controller knows: tell it soon
         in_force = container.wanted_memory_bytes
         if container.armed and container.original and (in_force is None or in_force >= ceiling):
             self.events.forget(container.cgroup)

@@ -5,6 +5,8 @@
 - If the application's pool is too small for those that hit their limits, or for newcomers' floors, others
   give at once: those with the most slack first, as much as lacks, down to usage + the tight delta. The
   same happens on a node that is short of memory, and after the application's limit was lowered.
+- If that is too little for those that hit their limits, all share what is not used: everybody can grow by the
+  same amount, and nobody is killed while anybody holds memory that it does not use.
 - A share sigma of the application's limit is withheld for memory events, and granted ahead to the agents by
   their share of the containers. What an agent has not spent counts as slack.
 
@@ -18,11 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from limit_allocator.allocation.fair_share import fair_share, group_sums
-from limit_allocator.allocation.model import Booleans, Integers, Parameters, Reason
+from limit_allocator.allocation.model import PAGE_BYTES, Booleans, Integers, Parameters, Reason
 
 __all__ = ["MemoryAccounts", "MemoryLimits", "explain", "initial_limits_bytes", "next_limits"]
 
 _MIB = 1024 * 1024
+# The kernel charges up to so many pages ahead for each CPU (MEMCG_CHARGE_BATCH): less headroom is none.
+_LEAST_HEADROOM_BYTES = 64 * PAGE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,12 @@ def next_limits(
     must, kept = np.where(settled, must - given, must), np.where(settled, kept - given, kept)
     least = np.where(newcomer, floor, kept)
     first = fair_share(must, least, application, limits_bytes)
+    in_use = np.maximum(
+        accounts.used_bytes + np.where(accounts.is_reserve, 0, _LEAST_HEADROOM_BYTES), least_kept
+    )
+    base = np.where(newcomer, first, np.minimum(in_use, first))
+    leveled = _leveled(first, np.where(starved, on_node, first), base, application, limits_bytes)
+    given, first = given + first - leveled, leveled
     # Then what makes life easier: newcomers' equal shares, and the reserves.
     containers = group_sums((~accounts.is_reserve).astype(np.int64), application, len(limits_bytes))
     equal = initial_limits_bytes(limits_bytes, containers, parameters.sigma)
@@ -137,6 +147,16 @@ def _bounded_by_nodes(
     bounded = needed.copy()
     bounded[starved] = fair_share(needed[starved], limit[starved], at, capacity)
     return bounded
+
+
+def _leveled(
+    limit: Integers, needed: Integers, base: Integers, application: Integers, limits_bytes: Integers
+) -> Integers:
+    """Equal headrooms above `base` in applications where somebody gets less than it needs."""
+    lacking = group_sums(needed - limit, application, len(limits_bytes)) > 0
+    room = limits_bytes - group_sums(base, application, len(limits_bytes))
+    headroom = fair_share(needed - base, np.zeros_like(base), application, np.maximum(room, 0))
+    return np.where((lacking & (room > 0))[application], base + headroom, limit)
 
 
 def _reserves(accounts: MemoryAccounts, limits_bytes: Integers, parameters: Parameters) -> Integers:

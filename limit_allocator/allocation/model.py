@@ -68,6 +68,8 @@ class Parameters:
     gamma: float = 0.2  # a quota is cut if more than this share of it is unused
     upsilon: float = 20.0  # strength of a raise; 35 for functions that live for seconds (section VI-F)
     slice_us: int = 30_000  # `published`: unit of a raise, and the lowest quota
+    # How much unused CPU time a container may save up, as a share of its quota (cpu.max.burst); 0: none.
+    burst: float = 1.0
     sigma: float = 0.2  # share of the memory limit withheld for memory events; the paper gives no number
     delta_bytes: int = 50 * _MIB  # margin above usage that reclaiming leaves
     # Margin that reclaiming leaves while another container starves: one growth, so that the donor's next
@@ -102,6 +104,7 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "gamma": (0.0, 1.0),
     "upsilon": (0.0, 1000.0),
     "slice_us": (1_000, PERIOD_US),
+    "burst": (0.0, 1.0),  # the kernel allows no burst above the quota
     "sigma": (0.0, 0.9),
     "delta_bytes": (0, 1 << 40),
     "tight_delta_bytes": (0, 1 << 40),

@@ -123,7 +123,9 @@ class Container(ABC):
     def __init__(self, cgroup: ContainerCgroup) -> None:
         self.cgroup = cgroup
         self.original: Limits | None = None  # set by `originals.py`
+        self.burst = 0.0  # how much unused time may be saved up, as a share of each quota
         self.wanted_quota_us: int | None = None  # what we wrote last; None: nothing
+        self.wanted_burst_us: int | None = None
         self.wanted_memory_bytes: int | None = None
         self.armed = False
         self._files: dict[str, int] = {}
@@ -140,6 +142,10 @@ class Container(ABC):
     @abstractmethod
     def cpu_use(self) -> CpuUse | Gone:
         """What a tick needs of `cpu`, in half the time."""
+
+    def burst_us(self) -> int | None:
+        """None: the kernel has no such file."""
+        return int(self._read_or(self.BURST, b"0")) if self.BURST in self._files else None
 
     @abstractmethod
     def limit_files(self) -> Iterable[int]:
@@ -181,9 +187,11 @@ class Container(ABC):
         """Limit CPU time per period. EINVAL: under 1 ms, or (v1) above the pod's quota."""
         if self.original is None:
             return Refused(errno.EPERM, "no original")
-        result = self._write_quota(quota_us, min(self.original.burst_us, quota_us))
+        burst_us = min(max(self.original.burst_us, int(self.burst * quota_us)), quota_us)
+        result = self._write_quota(quota_us, burst_us)
         if result == WRITTEN:
             self.wanted_quota_us = quota_us
+            self.wanted_burst_us = burst_us if self.BURST in self._files else None
         return result
 
     def set_memory_limit(self, limit_bytes: int) -> Result:
@@ -221,7 +229,7 @@ class Container(ABC):
             self.disarm(original),  # after the limit: a paused process goes on instead of being killed
             self._write_quota(original.quota_us, original.burst_us),
         )
-        self.wanted_quota_us = self.wanted_memory_bytes = None
+        self.wanted_quota_us = self.wanted_burst_us = self.wanted_memory_bytes = None
         return next((result for result in results if result != WRITTEN), WRITTEN)
 
     def _write_quota(self, quota_us: int | None, burst_us: int) -> Result:

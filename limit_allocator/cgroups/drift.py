@@ -19,7 +19,7 @@ __all__ = ["Drift", "Foreign"]
 class Foreign:
     """What somebody else wrote, and what became of our value."""
 
-    what: str  # "quota", "memory" or "high"
+    what: str  # "quota", "burst", "memory" or "high"
     found: int | None
     ours: int | None
     result: Result
@@ -37,6 +37,9 @@ class Drift:
         quota_us, limit_bytes = container.wanted_quota_us, container.wanted_memory_bytes
         if quota_us is not None and cpu.quota_us != quota_us:
             found.append(Foreign("quota", cpu.quota_us, quota_us, container.set_quota(quota_us)))
+        elif quota_us is not None and (burst_us := container.burst_us()) != container.wanted_burst_us:
+            ours, result = container.wanted_burst_us, container.set_quota(quota_us)
+            found.append(Foreign("burst", burst_us, ours, result))
         if limit_bytes is not None and memory.limit_bytes != limit_bytes:
             result = container.set_memory_limit(limit_bytes)
             found.append(Foreign("memory", memory.limit_bytes, limit_bytes, result))

@@ -27,6 +27,8 @@ from limit_allocator.cgroups.layout import ContainerCgroup
 __all__ = ["MemoryEvent", "MemoryEvents"]
 
 _REMIND_S = 0.02  # a raised limit wakes processes within about 10 ms
+# Between two containers that waited too long: what one that is killed gave back may be enough for the others.
+_BETWEEN_RELEASES_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class MemoryEvents:
         self._by_file: dict[int, _Watched] = {}
         self._waiting: set[ContainerCgroup] = set()
         self._disarmed: set[ContainerCgroup] = set()
+        self._released_s = -math.inf  # the last one
 
     def fileno(self) -> int:
         """Readable when there are events: the agent's own loop can wait on it."""
@@ -100,7 +103,7 @@ class MemoryEvents:
     def next_deadline_s(self) -> float:
         """When `collect` is due, events or not; infinity if nothing waits."""
         since_s = min((self._watched[cgroup].paused_s for cgroup in self._waiting), default=math.inf)
-        return since_s + self._longest_pause_s
+        return max(since_s + self._longest_pause_s, self._released_s + _BETWEEN_RELEASES_S)
 
     def collect(self, now_s: float) -> list[MemoryEvent]:
         """Everything that happened. Call it when `wait` says so, and at every tick."""
@@ -108,7 +111,7 @@ class MemoryEvents:
         for file, _ in self._epoll.poll(0):
             if watched := self._by_file.get(file):  # forgotten by an earlier event otherwise
                 events += self._read(watched, file, now_s)
-        for cgroup in list(self._waiting):
+        for cgroup in sorted(self._waiting, key=lambda cgroup: self._watched[cgroup].paused_s):
             events += self._look_again(self._watched[cgroup], now_s)
         for cgroup in list(self._disarmed):
             self._rearm(self._watched[cgroup])
@@ -138,7 +141,8 @@ class MemoryEvents:
         elif self._raised(watched) and waited_s >= _REMIND_S:
             watched.paused_s, watched.limit_bytes = now_s, _limit(container)
             return [MemoryEvent(cgroup, EventKind.NEEDS_MEMORY)]
-        elif waited_s >= self._longest_pause_s and container.original:
+        elif container.original and waited_s >= self._longest_pause_s and now_s >= self.next_deadline_s():
+            self._released_s = now_s
             container.disarm(container.original)
             self._waiting.discard(cgroup)
             self._disarmed.add(cgroup)

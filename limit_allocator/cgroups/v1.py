@@ -36,6 +36,7 @@ _QUOTA, _PERIOD, _STAT, _USED = "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.st
 _USAGE, _LIMIT, _MEMSW = "memory.usage_in_bytes", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"
 _MEMORY_STAT, _OOM, _REGISTER = "memory.stat", "memory.oom_control", "cgroup.event_control"
 _AT_LIMIT, _NEAR_LIMIT = "at limit", "near limit"  # eventfds
+_SAME = 3  # readings after which a container is idle: its period's timer has stopped
 _NO_LIMIT = 1 << 62  # the kernel shows 2^63 less a page
 
 
@@ -47,6 +48,7 @@ class ContainerV1(Container):
         self._ready: select.epoll | None = None  # of the two eventfds
         self._threshold_bytes = 0
         self._quota, self._period_us = b"", 0  # as last read
+        self._used, self._use, self._same = b"", CpuUse(0, 0, 0, 0), 0
         try:
             self._open(f"{hierarchy.tree('cpu')}/{cgroup.path}", (_QUOTA, _PERIOD, _STAT), (self.BURST,))
             self._open(f"{hierarchy.tree('cpuacct')}/{cgroup.path}", (_USED,))
@@ -74,13 +76,19 @@ class ContainerV1(Container):
         return self._cpu_use()
 
     def _cpu_use(self) -> CpuUse:
+        """Of an idle container only one file is read. Where nothing runs, nothing is throttled."""
+        used = self._read(_USED)
+        if self._same >= _SAME and used == self._used:
+            return self._use
         # Always in this order (tg_get_cfs_bandwidth's callers in kernel/sched/core.c).
         _, periods, _, throttled, _, throttled_ns, *_ = self._read(_STAT).split()
-        used_us = int(self._read(_USED)) // 1000
-        return CpuUse(used_us, int(periods), int(throttled), int(throttled_ns) // 1000)
+        use = CpuUse(int(used) // 1000, int(periods), int(throttled), int(throttled_ns) // 1000)
+        self._same = self._same + 1 if use == self._use else 0
+        self._used, self._use = used, use
+        return use
 
     def limit_files(self) -> Iterable[int]:
-        return (self._files[_QUOTA], self._files[_LIMIT])
+        return [self._files[name] for name in (_QUOTA, _LIMIT, self.BURST) if name in self._files]
 
     @or_gone
     def memory(self) -> Memory:

@@ -68,7 +68,7 @@ class ContainerV2(Container):
         )
 
     def limit_files(self) -> Iterable[int]:
-        return (self._files[_CPU_MAX], self._files[_MAX], self._files[_HIGH])
+        return [self._files[name] for name in (_CPU_MAX, _MAX, _HIGH, self.BURST) if name in self._files]
 
     @or_gone
     def memory(self) -> Memory:

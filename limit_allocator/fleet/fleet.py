@@ -223,6 +223,7 @@ class Fleet:
             before is not None
             and before.mode is application.mode
             and before.parameters.growth_bytes == application.parameters.growth_bytes
+            and before.parameters.burst == application.parameters.burst
         )
         for uid, row in application.pods.items():
             if same and before is not None and before.pods.get(uid) == row:

@@ -18,6 +18,7 @@ def pod_of(uid: str, row: PodRow, application: Application) -> Pod | None:
         application=application.name,
         growth_bytes=application.parameters.growth_bytes,
         enforce=application.mode is Mode.ENFORCE,
+        burst=application.parameters.burst,
         ceilings=row.ceilings,
     )
 

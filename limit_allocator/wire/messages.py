@@ -130,6 +130,7 @@ class Pod(_Message, frozen=True):
     application: str  # names a reserve and its containers' common limit
     growth_bytes: int  # by which the agent raises a container's limit at a memory event
     enforce: bool  # False (shadow): read only
+    burst: float = 0.0  # how much unused CPU time its containers may save up, as a share of their quotas
     ceilings: tuple[Ceiling, ...] = ()
 
 

@@ -42,6 +42,8 @@ PROMETHEUS_OPERATOR = (
         "adapter/apiservices",
         "limit-allocator",
         "burst-plane",
+        "burst-plane/agent",
+        "burst-plane/balancer",
     ],
 )
 def test_the_api_server_takes_everything_and_warns_of_nothing(installed: Lab, directory: str) -> None:

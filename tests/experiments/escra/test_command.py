@@ -26,7 +26,7 @@ def test_all_arms_or_some_with_those_of_ours_they_are_compared_with() -> None:
 
 def test_a_kernel_without_burst_has_no_such_arm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "has_burst", lambda: False)
-    assert set(ARMS) - set(plan_of(Options()).arms) == {"burst"}
+    assert set(ARMS) - set(plan_of(Options()).arms) == {"burst", "autopilot_burst"}
 
 
 def test_other_seeds_traces_and_windows() -> None:

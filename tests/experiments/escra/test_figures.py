@@ -29,7 +29,8 @@ def run(p999_ms: float, slack: float | None, **given: Any) -> dict[str, Any]:
             "requests": 100, "failed": 10, "p50_ms": 1.0, "p99_ms": 2.0, "p999_ms": p999_ms,
             "throughput_per_s": 90.0,
         },
-        "oom_kills": 1, "restarts": 1, "ready": True, "cpu_slack_cores": of, "memory_slack_mib": of or None,
+        "oom_kills": 1, "oom_kills_with_memory_left": 1, "restarts": 1, "ready": True,
+        "cpu_slack_cores": of, "memory_slack_mib": of or None,
         "mean_limit_cores": 0.3, "most_limit_cores": 0.42, "mean_used_cores": 0.2, "throttled_share": 0.1,
         "reactions_ms": [50.0, 100.0], "reactions_unanswered": 3,
     } | given  # fmt: skip
@@ -38,7 +39,7 @@ def run(p999_ms: float, slack: float | None, **given: Any) -> dict[str, Any]:
 def found() -> dict[str, Any]:
     values = {
         "static_1": run(40.0, 0.2), "no_limit": run(8.0, None), "ours_1": run(10.0, 0.1),
-        "ours_1_5": run(9.0, 0.1, oom_kills=0),
+        "ours_1_5": run(9.0, 0.1, oom_kills=0, oom_kills_with_memory_left=0),
     }  # fmt: skip
     runs = {each.key: values[each.arm.name] for each in PLAN.runs()}
     slow = next(key for key in runs if key.startswith("media/burst") and "static_1" in key)
@@ -65,6 +66,8 @@ def test_no_limit_has_no_slack_to_compare() -> None:
 def test_counts_of_all_runs() -> None:
     kills = found()["oom_kills"]
     assert kills == {"ours": 4, "ours_1": 4, "ours_1_5": 0, "static_1": 4, "no_limit": 4}
+    left = found()["oom_kills_with_memory_left"]
+    assert left == kills
     assert found()["over_the_limit"] == {"ours_1": 1.05, "ours_1_5": 0.7}
     assert found()["reaction_ms_of_applications"]["unanswered"] == 24
 
@@ -78,6 +81,7 @@ def test_the_pages_section_shows_each_baseline() -> None:
     section = SECTIONS["escra"](found())
     assert [row[0] for row in section.rows] == ["static limits, 1 x peak", "no CPU limit"]
     assert [row[-1] for row in section.rows] == ["4, 4", "4, 0"]
+    assert any("memory left" in note and "ours_1_5 0" in note for note in section.notes)
     assert all(len(row) == len(section.columns) for row in section.rows)
 
 

@@ -9,8 +9,9 @@ from experiments.escra.simulation import Workload, simulate
 from limit_allocator.allocation.model import Parameters, Variant
 
 LIMIT_US = 300_000
-PAPER = Parameters(variant=Variant.PAPER)
-PUBLISHED = Parameters(variant=Variant.PUBLISHED)
+# Those know no bursts.
+PAPER = Parameters(variant=Variant.PAPER, burst=0.0)
+PUBLISHED = Parameters(variant=Variant.PUBLISHED, burst=0.0)
 BEST = Parameters()
 
 

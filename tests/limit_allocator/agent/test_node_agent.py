@@ -176,7 +176,9 @@ def test_a_refused_cut_is_acknowledged_with_what_is_in_force(world: World) -> No
     world.kernel.used_bytes = 50 * MIB
     world.agent.obey(orders(memory=memory((1, 2, 40 * MIB, 0))))
     assert world.kernel.memory_bytes == 64 * MIB
-    assert rows(world.step(), "memory_accounts")[1]["written"] == 64 * MIB
+    report = world.step()
+    assert rows(report, "memory_accounts")[1]["written"] == 64 * MIB
+    assert rows(report, "memory")[1]["used_bytes"] == 50 * MIB, "the controller knew less"
 
 
 def test_a_container_whose_first_cut_is_refused_has_not_joined(world: World) -> None:

@@ -17,6 +17,7 @@ N = 10
 PAPER = Parameters(variant=Variant.PAPER)
 PUBLISHED = Parameters(variant=Variant.PUBLISHED)
 BEST = Parameters()
+NO_BURST = Parameters(burst=0.0)
 CEILING_US = 800_000
 
 
@@ -79,7 +80,10 @@ def test_initial_quotas_are_eq_1() -> None:
         (BEST, periods([30_000], 50_000), 200_000, 33_000, Reason.UNUSED),
         (BEST, periods([47_000], 50_000), 200_000, 50_000, Reason.UNCHANGED),
         # A lone peak of 40 ms, 5 periods ago, counts as 30 ms; 1.5 standard deviations of 12 ms come on top.
-        (BEST, periods([0] * 5 + [40_000] + [0] * 4, 60_000), 200_000, 48_000, Reason.UNUSED),
+        (NO_BURST, periods([0] * 5 + [40_000] + [0] * 4, 60_000), 200_000, 48_000, Reason.UNUSED),
+        # With bursts, its mean: 4 ms, and a standard deviation. Newer: the last three periods', 13.3 ms.
+        (BEST, periods([0] * 5 + [40_000] + [0] * 4, 60_000), 200_000, 16_000, Reason.UNUSED),
+        (BEST, periods([40_000] + [0] * 9, 60_000), 200_000, 25_333, Reason.UNUSED),
         (BEST, periods([0], 50_000), 200_000, 5_000, Reason.FLOOR),
         (BEST, periods([50_000], 50_000, [1], 900_000), 2_000_000, CEILING_US, Reason.CEILING),
     ],

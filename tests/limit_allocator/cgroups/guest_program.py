@@ -87,6 +87,9 @@ def burst() -> list[dict[str, str]]:
     states = []
     for quota_us in (30_000, 45_000):
         states.append({"result": str(container.set_quota(quota_us)), **_state(cgroup)})
+    container.burst = 1.0
+    for quota_us in (60_000, 20_000):
+        states.append({"result": str(container.set_quota(quota_us)), **_state(cgroup)})
     return states
 
 

@@ -42,6 +42,7 @@ journal, hierarchy = Path(sys.argv[1]), Hierarchy(root=sys.argv[2])
 lock, originals, events = hold(journal, wait=True), Originals(journal, hierarchy), MemoryEvents()
 containers = [originals.adopt(cgroup) for cgroup in find(hierarchy)]
 for container in containers:
+    container.burst = 1.0
     container.set_quota(15000)
     container.set_memory_limit(24 << 20)
     events.watch(container)
@@ -71,6 +72,7 @@ def test_write_back_equals_the_originals(node: Node, originals: Originals, adopt
     before = [_state(node, cgroup) for cgroup in cgroups]
     for cgroup in cgroups:
         container = adopt(cgroup)
+        container.burst = 1.0
         assert container.set_quota(20_000) == WRITTEN
         assert container.set_memory_limit(32 * MIB) == WRITTEN
         assert container.arm() == WRITTEN

@@ -45,6 +45,23 @@ def test_throttling_is_seen_and_the_quota_follows(node: Node, adopt: Adopt) -> N
     load.end()
 
 
+def test_an_idle_container_that_begins_to_run_is_seen_at_once(node: Node, adopt: Adopt) -> None:
+    cgroup = node.add()
+    container = adopt(cgroup)
+    container.set_quota(5_000)
+    for _ in range(2):
+        load = node.start(cgroup, "spin", 300)
+        for _ in range(20):  # it waits for its order, and nothing of it is read again
+            idle = _cpu(container)
+        load.begin()
+        load.report()
+        busy = _cpu(container)
+        assert busy.used_us > idle.used_us
+        assert busy.nr_periods > idle.nr_periods
+        assert busy.nr_throttled > idle.nr_throttled
+        load.end()
+
+
 def test_a_quota_above_the_pods_is_refused_and_the_old_one_stays(node: Node, adopt: Adopt) -> None:
     cgroup = node.add()
     pod = node.hierarchy.tree("cpu") / cgroup.path / ".." / "cpu.cfs_quota_us"
@@ -69,6 +86,25 @@ def test_burst_makes_room_for_a_smaller_quota_and_returns(node: Node, adopt: Ado
     assert burst.read_text() == "30000\n"
     assert container.set_quota(45_000) == WRITTEN
     assert (quota.read_text(), burst.read_text()) == ("45000\n", "40000\n")
+
+
+def test_burst_follows_the_quota_whichever_way(node: Node, adopt: Adopt) -> None:
+    cgroup = node.add()
+    quota, burst = (node.file(cgroup, f"cpu.cfs_{name}_us") for name in ("quota", "burst"))
+    container = adopt(cgroup)
+    container.burst = 1.0
+    for quota_us in (50_000, 20_000, 80_000):
+        assert container.set_quota(quota_us) == WRITTEN
+        assert (quota.read_text(), burst.read_text()) == (f"{quota_us}\n", f"{quota_us}\n")
+    container.burst = 0.5
+    assert container.set_quota(60_000) == WRITTEN
+    assert burst.read_text() == "30000\n"
+    drift = Drift()
+    burst.write_text("1000")  # as another tool for bursts would
+    found = drift.correct(container, *_tick(container))
+    assert [(f.what, f.found, f.ours, f.result) for f in found] == [("burst", 1000, 30_000, WRITTEN)]
+    assert burst.read_text() == "30000\n"
+    assert drift.correct(container, *_tick(container)) == ()
 
 
 def test_nothing_is_written_without_an_original(node: Node) -> None:

@@ -53,7 +53,12 @@ def test_throttling_is_seen_and_the_quota_follows(seen: Any) -> None:
 
 def test_burst_makes_room_for_a_smaller_quota_and_returns(seen: Any) -> None:
     states = [(s["result"], s["cpu.max"], s["cpu.max.burst"]) for s in seen["burst"]]
-    assert states == [(WRITTEN, "30000 100000", "30000"), (WRITTEN, "45000 100000", "40000")]
+    assert states == [
+        (WRITTEN, "30000 100000", "30000"),
+        (WRITTEN, "45000 100000", "40000"),
+        (WRITTEN, "60000 100000", "60000"),
+        (WRITTEN, "20000 100000", "20000"),
+    ]
 
 
 @pytest.mark.parametrize("mode", ["steps", "memset", "populate", "read"])
