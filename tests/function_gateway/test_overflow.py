@@ -75,6 +75,7 @@ async def until_lines_arrive(here: World, peer: Placement, slots: int = 0) -> No
     peer.asked.clear()
     peer.lines.clear()
     peer.seen.clear()
+    peer.answered = peer.left = 0
 
 
 def traffic(here: World) -> Any:

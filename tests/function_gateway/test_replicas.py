@@ -116,7 +116,8 @@ class World:
     def __init__(self, directory: Path, server: PodServer, pod_port: int, model: Model) -> None:
         self.directory, self.server = directory, server
         self.kube = FakeApiServer()
-        self.ports = (*free_ports(2),)
+        first, second = free_ports(2)
+        self.ports = first, second
         self.replicas: dict[str, Replica] = {}
         self.pods: dict[str, ServedPod] = {}
         for number, function in enumerate(FUNCTIONS):
