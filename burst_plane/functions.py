@@ -76,6 +76,8 @@ class Functions:
         self.invalid = {}
         for uid, obj in there.items():
             known = self._known.get(uid)
+            if known is not None and known.obj is obj:
+                continue
             try:
                 spec = burst_function.read(obj)
             except SpecError as error:
