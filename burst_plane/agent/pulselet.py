@@ -189,7 +189,7 @@ class Pulselet:
         memory_bytes = spec.memory_bytes if short <= 0 else held.memory_bytes
         self._share.set(name, Amount(spec.cpu_millis, memory_bytes))
         now_s = _now_s()
-        limit_s = now_s + min(max(request.budget_s, 0.0), LONGEST_BUDGET_S)
+        limit_s = now_s + min(max(0.0, request.budget_s), LONGEST_BUDGET_S)  # NaN is 0
         run = Run(key, order, name, container, now_s, limit_s)
         self._requests.runs[key] = self._by_name[name] = run
         return run
