@@ -51,11 +51,15 @@ class RegularInstances:
             yield
         except (NotScalable, ApiError) as error:
             self._metrics.scalings.labels("failed").inc()
+            if known.regular.reason != str(error):
+                log.warning("not scaled", function=known.spec.key, error=str(error))
             known.regular = Regular(known.regular.ready, known.regular.wanted, str(error))
-            log.warning("not scaled", function=known.spec.key, error=str(error))
 
     def _follow(self, session: LeaderSession, known: Known) -> None:
         spec, now_s = known.spec, time.monotonic()
+        if known.refused:  # costs no call, however many there are
+            known.regular = Regular(0, 0, known.refused.message)
+            return
         ready, asked = self._replicas(spec)
         with session.lock:
             account = session.accounts[spec.function]
@@ -64,8 +68,6 @@ class RegularInstances:
         wanted, reason = decision.action, "; ".join(decision.reasons)
         if known.mode is Mode.OFF:
             wanted, reason = asked, "off"
-        elif known.refused:
-            wanted, reason = asked, known.refused.message
         elif not heard:  # fewer reports are no less traffic
             wanted, reason = asked, "no placement reports"
         elif wanted < asked and now_s - known.since_s < spec.keepalive_s:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from burst_plane.conditions import Readiness, overflows
 from burst_plane.functions import Known
@@ -66,13 +67,21 @@ def listed(functions: Iterable[Known], readiness: Mapping[Function, Readiness]) 
 
 
 def preparations(
-    functions: Iterable[Known], agents: Agents, pool_of: Callable[[Function], Pool], sizing: Sizing
-) -> dict[str, tuple[Preparation, ...]]:
-    """By node; every agent is in it, because it gives up what it is not told."""
-    wanted = [
-        Wanted(known.spec.function, known.found.spec, pool_of(known.spec.function))
-        for known in functions
-        if known.found.spec is not None and known.mode is Mode.ENFORCE
-    ]
+    functions: Iterable[Known], agents: Agents, pool_of: Callable[[Function], Pool], sizing: Sizing,
+    most_in_namespace: int,
+) -> dict[str, tuple[Preparation, ...]]:  # fmt: skip
+    """By node; every agent is in it, because it gives up what it is not told. Nobody has more instances ready
+    than may run at once."""
+    used: Counter[str] = Counter()
+    wanted = []
+    for known in functions:
+        function, found = known.spec.function, known.found
+        if found.spec is None or known.mode is not Mode.ENFORCE:
+            continue
+        pool = pool_of(function)
+        most = min(known.spec.most_instances, most_in_namespace - used[function.namespace])
+        pool = replace(pool, created=min(pool.created, most))
+        used[function.namespace] += pool.created
+        wanted.append(Wanted(function, found.spec, pool, found.size))
     none: dict[str, tuple[Preparation, ...]] = {agent.node: () for agent in agents.every}
     return none | prepare(wanted, agents._starting(), sizing)

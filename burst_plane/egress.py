@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from surgekit.kube import label_selector
-from surgekit.kube.label_selector import LabelSelector
+from surgekit.kube.label_selector import LabelSelector, SelectorError
 
 __all__ = ["EgressPolicy", "forbidding", "read_policy"]
 
@@ -29,13 +29,17 @@ class EgressPolicy:
 
 
 def read_policy(obj: Json) -> EgressPolicy | None:
-    """None: it limits no egress. Raises SelectorError."""
+    """None: it limits no egress. One whose selector cannot be read counts for every pod: in doubt a function
+    is not eligible."""
     spec, metadata = obj.get("spec") or {}, obj["metadata"]
     rules = spec.get("egress") or []
     types = spec.get("policyTypes") or (["Ingress", "Egress"] if rules else ["Ingress"])
     if "Egress" not in types or {} in rules:  # a rule that says nothing allows everything
         return None
-    selector = label_selector.read("spec.podSelector", spec.get("podSelector") or {})
+    try:
+        selector = label_selector.read("spec.podSelector", spec.get("podSelector") or {})
+    except SelectorError:
+        selector = LabelSelector()
     return EgressPolicy(metadata["namespace"], metadata["name"], selector)
 
 

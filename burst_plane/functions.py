@@ -27,6 +27,7 @@ class Resolution:
     reason: str
     message: str
     template: str = ""  # the spec's name
+    size: int = 0  # bytes of the spec in a message
 
 
 _RESOLVING = Resolution(None, "Resolving", "its pod template was not looked at yet")
@@ -75,6 +76,8 @@ class Functions:
         self.invalid = {}
         for uid, obj in there.items():
             known = self._known.get(uid)
+            if known is not None and known.obj is obj:
+                continue
             try:
                 spec = burst_function.read(obj)
             except SpecError as error:

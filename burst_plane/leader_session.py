@@ -68,9 +68,13 @@ class Placements:
         changes: asyncio.Queue[Directory | None],
         caller: Caller,
     ) -> None:
+        name = ""
         try:
             async for report in reports:
                 self.reports_total += 1
+                name = name or report.placement
+                if report.placement != name:
+                    raise MessageError("a stream is one placement's")
                 session.take(report)
         except MessageError as error:
             log.warning("report refused", address=caller.address, error=str(error))

@@ -51,16 +51,17 @@ _CONTAINER_SECURITY = frozenset(
     }
 )  # fmt: skip
 _RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
-# What containerd gives a container whose spec says nothing; effective for user 0 only.
+# What containerd gives a container whose spec says nothing, without NET_RAW (oci_spec.py says why); effective
+# for user 0 only.
 _DEFAULT_CAPABILITIES = frozenset(
     f"CAP_{name}"
     for name in (
-        "CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "MKNOD", "NET_RAW", "SETGID", "SETUID", "SETFCAP",
+        "CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "MKNOD", "SETGID", "SETUID", "SETFCAP",
         "SETPCAP", "NET_BIND_SERVICE", "SYS_CHROOT", "KILL", "AUDIT_WRITE",
     )
 )  # fmt: skip
 _UNLIMITED_CPU_MILLIS = 1000  # a quota for a container without a CPU limit
-_LARGEST_ENV_BYTES = 256 << 10
+_LARGEST_BYTES = 256 << 10  # of environment, command and arguments together; and of pull secrets
 _MOST_REFERENCES = 32
 _SHOWN = 100
 _ENV_NAME = re.compile(r"[^=\x00]{1,256}")
@@ -117,11 +118,12 @@ def _read(pod: Json, resolved: Resolved, port: int | str | None, longest_s: floa
     requests = (container.get("resources") or {}).get("requests") or {}
     if "memory" not in limits:
         raise Missing(f"{where}.resources.limits.memory: must be set: it is the instance's limit")
-    env = _environment(pod, container, resolved, where)
+    texts = _Bounded(where)
+    env = _environment(pod, container, resolved, where, texts)
 
     def expanded(key: str) -> tuple[str, ...]:
         words = _list(f"{where}.{key}", container.get(key))
-        return tuple(_expand(_text(f"{where}.{key}", word, empty=True), env) for word in words)
+        return tuple(texts.expanded(_text(f"{where}.{key}", word, empty=True), env) for word in words)
 
     cpu = limits.get("cpu")
     cpu_millis = (
@@ -240,7 +242,9 @@ def _capabilities(said: Json, uid: int, where: str) -> tuple[str, ...]:
     return tuple(sorted(kept | added))
 
 
-def _environment(pod: Json, container: Json, resolved: Resolved, where: str) -> dict[str, str]:
+def _environment(
+    pod: Json, container: Json, resolved: Resolved, where: str, texts: _Bounded
+) -> dict[str, str]:
     """As the kubelet makes it: envFrom first, then env in its order, with $(NAME) expanded."""
     env: dict[str, str] = {}
     for i, source in enumerate(_list(f"{where}.envFrom", container.get("envFrom"))):
@@ -254,17 +258,20 @@ def _environment(pod: Json, container: Json, resolved: Resolved, where: str) -> 
                     f"{where}.envFrom[{i}].{key}: there is no {kind} {reference['name'][:_SHOWN]!r}"
                 )
             prefix = source.get("prefix") or ""
-            env |= {prefix + name: value for name, value in (data or {}).items() if _ENV_NAME.fullmatch(name)}
+            added = {prefix + n: value for n, value in (data or {}).items() if _ENV_NAME.fullmatch(n)}
+            texts.count(sum(_size(n) + _size(value) for n, value in added.items()))
+            env |= added
     for i, one in enumerate(_list(f"{where}.env", container.get("env"))):
         name = _text(f"{where}.env[{i}].name", one.get("name"))
         if (source := one.get("valueFrom")) is None:
-            env[name] = _expand(_text(f"{where}.env[{i}].value", one.get("value", ""), empty=True), env)
+            text = _text(f"{where}.env[{i}].value", one.get("value", ""), empty=True)
+            texts.count(_size(name))
+            env[name] = texts.expanded(text, env)
         elif (value := _from_source(pod, source, resolved, f"{where}.env[{i}].valueFrom")) is not None:
+            texts.count(_size(name) + _size(value))
             env[name] = value
     if any("\0" in value for value in env.values()):
         raise Missing(f"{where}.env: a value holds a NUL character")
-    if sum(len(name) + len(value) for name, value in env.items()) > _LARGEST_ENV_BYTES:
-        raise Missing(f"{where}.env: more than {_LARGEST_ENV_BYTES >> 10} KiB in all")
     return env
 
 
@@ -301,13 +308,31 @@ def _from_field(pod: Json, path: str, where: str) -> str:
     return str(readers[path]() or "")
 
 
-def _expand(text: str, env: Mapping[str, str]) -> str:
-    """$(NAME) is replaced if it is known, $$ is a dollar sign, as the kubelet has it."""
+class _Bounded:
+    """Texts that are bounded together. What was expanded may be expanded again, so a template of a few KiB
+    could ask for more than all memory: a size is known before its text is made."""
 
-    def replaced(found: re.Match[str]) -> str:
-        return "$" if found[0] == "$$" else env.get(found[1], found[0])
+    def __init__(self, where: str) -> None:
+        self._where, self._left = where, _LARGEST_BYTES
 
-    return _VARIABLE.sub(replaced, text)
+    def count(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise Missing(f"{self._where}.env, command, args: more than {_LARGEST_BYTES >> 10} KiB in all")
+
+    def expanded(self, text: str, env: Mapping[str, str]) -> str:
+        """$(NAME) is replaced if it is known, $$ is a dollar sign, as the kubelet has it."""
+
+        def replaced(found: re.Match[str]) -> str:
+            return "$" if found[0] == "$$" else env.get(found[1], found[0])
+
+        self.count(_size(text) + sum(_size(replaced(found)) for found in _VARIABLE.finditer(text)))
+        return _VARIABLE.sub(replaced, text)
+
+
+def _size(text: str) -> int:
+    """At least its bytes."""
+    return len(text) if text.isascii() else 4 * len(text)
 
 
 def _port(container: Json, port: int | str | None, where: str) -> int:
@@ -342,7 +367,10 @@ def _pull_auth(spec: Json, resolved: Resolved) -> str:
                 else document
             )
             auths = (found if isinstance(found, dict) else {}) | auths
-    return json.dumps({"auths": auths}, sort_keys=True) if auths else ""
+    document = json.dumps({"auths": auths}, sort_keys=True) if auths else ""
+    if len(document) > _LARGEST_BYTES:
+        raise Missing(f"spec.imagePullSecrets: more than {_LARGEST_BYTES >> 10} KiB in all")
+    return document
 
 
 def decoded(secret: Json) -> dict[str, str]:

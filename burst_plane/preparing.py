@@ -19,11 +19,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from burst_plane.model import Function, InstanceSpec, Preparation
+from burst_plane.wire.messages import LARGEST_BYTES
 
 __all__ = ["Bursts", "Pool", "Sizing", "Wanted", "pool_size", "prepare"]
 
 _SLOT_S = 60.0
 _HOUR_S = 3600.0
+_MOST_BYTES = LARGEST_BYTES - (64 << 10)  # of the specs in one message
+_MORE_BYTES = 512  # of a preparation beside its spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,7 @@ class Wanted:
     function: Function
     spec: InstanceSpec
     pool: Pool
+    size: int = 0  # bytes of its spec in a message
 
 
 def prepare(
@@ -114,6 +118,7 @@ def prepare(
 ) -> dict[str, tuple[Preparation, ...]]:
     """What each node should be ready for. Every node is in it: what is not listed is given up."""
     result: dict[str, list[Preparation]] = {node: [] for node in nodes}
+    sizes = {one.function: one.size + _MORE_BYTES for one in wanted}
     for one in sorted(wanted, key=lambda w: w.function):
         count = min(max(sizing.least_nodes, math.ceil(one.pool.created / sizing.a_node)), len(result))
         chosen = sorted(result, key=lambda node: _rank(one.function, node))[:count]
@@ -123,7 +128,25 @@ def prepare(
             result[node].append(
                 Preparation(function=one.function, spec=one.spec, created=total - frozen, frozen=frozen)
             )
-    return {node: tuple(of) for node, of in result.items()}
+    return {node: _fitting(of, sizes) for node, of in result.items()}
+
+
+def _fitting(of: list[Preparation], sizes: Mapping[Function, int]) -> tuple[Preparation, ...]:
+    """Those that one message can hold. Each namespace gets as many bytes as the others, its smallest
+    functions first: large environments of one do not keep a node from being told of all others."""
+    if sum(sizes[each.function] for each in of) <= _MOST_BYTES:
+        return tuple(of)
+    so_far: Counter[str] = Counter()
+    turns: list[tuple[int, Function]] = []
+    for each in sorted(of, key=lambda p: (sizes[p.function], p.function)):
+        so_far[each.function.namespace] += sizes[each.function]
+        turns.append((so_far[each.function.namespace], each.function))
+    kept, left = set(), _MOST_BYTES
+    for _, function in sorted(turns):
+        if sizes[function] <= left:
+            kept.add(function)
+            left -= sizes[function]
+    return tuple(each for each in of if each.function in kept)
 
 
 def _rank(function: Function, node: str) -> bytes:

@@ -36,6 +36,7 @@ __all__ = ["Reconciler", "World"]
 _EVERY_S = 0.5  # between two looks, and after a change at once
 _LEAST_GAP_S = 0.1
 _SPEEDS_EVERY_S = 60.0
+_POOLS_EVERY_S, _SHOW_EVERY_S = 5.0, 2.0  # both look at an hour of each function's traffic
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,8 @@ class Reconciler:
         )
         self._registration = Registration(world.kube, world.source, world.metrics, world.leads)
         self._speeds: dict[str, float] = {}
-        self._speeds_s = self._scaled_s = -1e9
+        self._pools: dict[Function, Pool] = {}
+        self._speeds_s = self._scaled_s = self._pooled_s = self._shown_s = -1e9
 
     def step(self) -> float:
         session = self._world.session()
@@ -87,7 +89,9 @@ class Reconciler:
             [*gone, *(known for known in self._functions if known.mode is not Mode.ENFORCE)]
         )
         self._statuses.write(session, self._functions, readiness)
-        self._show(session, readiness)
+        if time.monotonic() - self._shown_s >= _SHOW_EVERY_S:
+            self._shown_s = time.monotonic()
+            self._show(session, readiness)
         return _LEAST_GAP_S if more else _EVERY_S
 
     def stop(self) -> None:
@@ -120,16 +124,20 @@ class Reconciler:
 
     def _announce(self, session: LeaderSession, agents: Agents, readiness: dict[Function, Readiness]) -> None:
         now_s, sizing = time.monotonic(), self._settings.sizing
+        if now_s - self._pooled_s >= _POOLS_EVERY_S:
+            self._pooled_s, self._pools = now_s, {}
 
         def pool_of(function: Function) -> Pool:
-            with session.lock:
-                return pool(session.accounts[function].bursts, sizing, now_s)
+            if function not in self._pools:
+                with session.lock:
+                    self._pools[function] = pool(session.accounts[function].bursts, sizing, now_s)
+            return self._pools[function]
 
         session.announce(
             listed(self._functions, readiness),
             agents.usable,
             agents.every,
-            preparations(self._functions, agents, pool_of, sizing),
+            preparations(self._functions, agents, pool_of, sizing, self._settings.most_in_namespace),
         )
 
     def _show(self, session: LeaderSession, readiness: dict[Function, Readiness]) -> None:

@@ -15,6 +15,7 @@ import structlog
 from burst_plane.burst_function import BURST_FUNCTIONS
 from burst_plane.metrics import ControllerMetrics
 from burst_plane.sources import ClusterSource, Replicas
+from burst_plane.turns import in_turns
 from surgekit.kube.client import ApiError, Kube
 from surgekit.process.modes import Mode
 
@@ -23,7 +24,8 @@ __all__ = ["LABEL", "Registration"]
 log = structlog.get_logger(__name__)
 Json = dict[str, Any]
 LABEL = "surgekit.dev/from-annotation"
-_AGAIN_S = 3.0  # after a write, until the watch shows it or it failed
+_AGAIN_S = 3.0  # after a write, until the watch shows it
+_REFUSED_AGAIN_S = 30.0
 _MOST_AT_ONCE = 20
 
 
@@ -32,26 +34,27 @@ class Registration:
         self, kube: Kube, source: ClusterSource, metrics: ControllerMetrics, leads: Callable[[], bool]
     ) -> None:
         self._kube, self._source, self._metrics, self._leads = kube, source, metrics, leads
-        self._tried_s: dict[tuple[str, str], float] = {}
+        self._not_before_s: dict[tuple[str, str], float] = {}
 
     def follow(self, objects: Iterable[Json]) -> None:
         """Given the BurstFunctions there are, make, change and remove those of annotations."""
         now_s = time.monotonic()
-        self._tried_s = {key: at_s for key, at_s in self._tried_s.items() if now_s - at_s < _AGAIN_S}
+        self._not_before_s = {key: at_s for key, at_s in self._not_before_s.items() if now_s < at_s}
         wanted = {key: of for key, of in self._source.registered().items() if of.burst in list(Mode)}
         there = {(o["metadata"]["namespace"], o["metadata"]["name"]): o for o in objects}
         due = [
             key
             for key in sorted(wanted.keys() | there.keys())
-            if key not in self._tried_s and not _is_right(there.get(key), wanted.get(key))
+            if key not in self._not_before_s and not _is_right(there.get(key), wanted.get(key))
         ]
-        for key in due[:_MOST_AT_ONCE]:
+        for key in in_turns(due, lambda key: key[0])[:_MOST_AT_ONCE]:
             if not self._leads():
                 return
-            self._tried_s[key] = now_s
+            self._not_before_s[key] = now_s + _AGAIN_S
             try:
                 self._write(key, there.get(key), wanted.get(key))
             except ApiError as error:
+                self._not_before_s[key] = now_s + _REFUSED_AGAIN_S
                 self._metrics.failures.labels("register").inc()
                 log.warning("annotation not followed", namespace=key[0], function=key[1], error=str(error))
 

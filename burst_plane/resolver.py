@@ -16,6 +16,7 @@ from burst_plane.functions import Resolution
 from burst_plane.pod import Missing, Reference, decoded, read_instance, references
 from surgekit.kube.api_path import InvalidPath, Resource
 from surgekit.kube.client import ApiError, Kube
+from surgekit.wire.messages import encode
 
 __all__ = ["ROLE", "Resolver"]
 
@@ -76,7 +77,7 @@ class Resolver:
         resolved = {of: self._data(function.function.namespace, of) for of in references(pod)}
         spec = read_instance(pod, resolved, port, function.longest_s)
         said = "emergency instances can stand in for its pods"
-        return Resolution(spec, "Eligible", said, spec.template)
+        return Resolution(spec, "Eligible", said, spec.template, len(encode(spec)))
 
     def _template(self, function: BurstFunction) -> Json:
         target = function.target

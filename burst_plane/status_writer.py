@@ -17,6 +17,7 @@ from burst_plane.leader_session import LeaderSession
 from burst_plane.metrics import ControllerMetrics
 from burst_plane.model import Function
 from burst_plane.status import Facts
+from burst_plane.turns import in_turns
 from surgekit.kube.client import ApiError, Kube
 from surgekit.kube.conditions import Condition, status_before
 from surgekit.kube.events import Events
@@ -27,6 +28,7 @@ __all__ = ["StatusWriter"]
 log = structlog.get_logger(__name__)
 Json = dict[str, Any]
 _LEAST_S = 1.0  # between two writes of one object, failed ones included
+_MOST_AT_ONCE = 100  # some milliseconds each; scaling waits for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +62,29 @@ class StatusWriter:
     def write(
         self, session: LeaderSession, functions: Functions, readiness: Mapping[Function, Readiness]
     ) -> None:
-        there = set(functions.invalid)
+        """Those that are due: namespaces in turn, the oldest status of each first."""
+        there: dict[str, tuple[Json, list[Condition], Known | None]] = {}
         for known in functions:
-            there.add(known.spec.uid)
             found = known.found
             said = conditions(known.mode, found.reason, found.message, readiness[known.spec.function])
-            if self._is_due(known.spec.uid, said):
-                facts = _facts(session, known, readiness[known.spec.function])
-                body = status.status_of(status_before(known.obj), said, facts, time.time())
-                self._write(known.obj, said, body)
+            there[known.spec.uid] = known.obj, said, known
         for uid, (obj, why) in functions.invalid.items():
-            said = invalid(why)
-            if self._is_due(uid, said):
+            there[uid] = obj, invalid(why), None
+        self._written = {uid: of for uid, of in self._written.items() if uid in there}
+        due = sorted(
+            (uid for uid, (_, said, _) in there.items() if self._is_due(uid, said)),
+            key=lambda uid: self._written.get(uid, _NOTHING).at_s,
+        )
+        for uid in in_turns(due, lambda uid: str(there[uid][0]["metadata"]["namespace"]))[:_MOST_AT_ONCE]:
+            obj, said, one = there[uid]
+            if one is None:
                 generation = obj["metadata"].get("generation")
                 generation = generation if isinstance(generation, int) else 0
                 body = status.invalid_status(status_before(obj), said, generation, time.time())
-                self._write(obj, said, body)
-        self._written = {uid: of for uid, of in self._written.items() if uid in there}
+            else:
+                facts = _facts(session, one, readiness[one.spec.function])
+                body = status.status_of(status_before(obj), said, facts, time.time())
+            self._write(obj, said, body)
 
     def reasons(self) -> list[tuple[str, str]]:
         """Of the conditions Eligible and Overflow, as written last."""

@@ -11,6 +11,7 @@ from burst_plane.functions import Functions, Known
 from burst_plane.metrics import ControllerMetrics
 from burst_plane.resolver import Resolver
 from burst_plane.sources import ClusterSource
+from burst_plane.turns import in_turns
 from surgekit.kube.client import ApiError
 from surgekit.process.modes import Mode
 
@@ -30,10 +31,12 @@ class Templates:
         self._resolver, self._source, self._metrics, self._every_s = resolver, source, metrics, every_s
 
     def look(self, functions: Functions, leads: Callable[[], bool]) -> bool:
-        """Look at those that are due, the longest waiting first. True if more are due."""
+        """Look at those that are due: namespaces in turn, the longest waiting of each first. True if more are
+        due."""
         due = [(known, now) for known in functions if (now := self._due(known))]
         due.sort(key=lambda pair: pair[0].resolved_s)
-        for known, looked_at in due[:_MOST_RESOLVED]:
+        turns = in_turns(due, lambda pair: pair[0].spec.function.namespace)
+        for known, looked_at in turns[:_MOST_RESOLVED]:
             if not leads():
                 return False
             known.resolved_s = time.monotonic()

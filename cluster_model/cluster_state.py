@@ -39,17 +39,15 @@ class ClusterState:
         self._creating_until: deque[tuple[float, str]] = deque()
 
     def put_pod(self, pod: PodFacts, now_s: float) -> None:
-        self.forget(pod.uid)
         before = self._bound.get(pod.uid)
         if before is None:
             if pod.creating:
                 self._creating_until.append((now_s + self._creation_limit_s, pod.uid))
-        else:
-            self._release(before)
-            if not before.creating:  # it was created, or hung: it is never contention again
-                pod = replace(pod, creating=False)
+            before, _ = self._assumed.pop(pod.uid, (None, 0.0))
+        elif not before.creating:  # it was created, or hung: it is never contention again
+            pod = replace(pod, creating=False)
         self._bound[pod.uid] = pod
-        self._hold(pod)
+        self._exchange(before, pod)
 
     def drop_pod(self, uid: str) -> None:
         self.forget(uid)
@@ -100,6 +98,20 @@ class ClusterState:
     @property
     def counts(self) -> dict[str, int]:
         return {"nodes": len(self.nodes), "bound": len(self._bound), "assumed": len(self._assumed)}
+
+    def _exchange(self, before: PodFacts | None, pod: PodFacts) -> None:
+        """Hold `pod` in place of `before`. Mostly it is where it was assumed, and nothing changes."""
+        if before is None or before.node != pod.node:
+            if before is not None:
+                self._release(before)
+            self._hold(pod)
+        elif pod != before:
+            self.nodes.hold(
+                pod.node,
+                pod.cpu_millicores - before.cpu_millicores,
+                pod.memory_bytes - before.memory_bytes,
+                int(pod.creating) - int(before.creating),
+            )
 
     def _hold(self, pod: PodFacts) -> None:
         self.nodes.hold(pod.node, pod.cpu_millicores, pod.memory_bytes, int(pod.creating))

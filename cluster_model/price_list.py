@@ -49,7 +49,7 @@ class PriceList:
 
     def cheapest(self, offered: frozenset[str], count: int) -> list[Node]:
         """The cheapest nodes among those offered, cheapest first."""
-        self._catch_up()
+        self.catch_up()
         found: list[Node] = []
         for _, _, name, node in self._entries:
             if name in offered:
@@ -58,7 +58,8 @@ class PriceList:
                     break
         return found
 
-    def _catch_up(self) -> None:
+    def catch_up(self) -> None:
+        """Price the nodes again that changed."""
         if self._pulls_s != (pulls_s := self._image_pulls_s()):
             self._pulls_s = pulls_s
             self._price_all()
@@ -105,6 +106,11 @@ class PriceLists:
             found = self._lists[kind] = PriceList(kind, self._nodes)
             self._nodes.follow(found.changed)
         return found
+
+    def catch_up(self) -> None:
+        """Prepare the list that was used last: the next pod is mostly of the same kind."""
+        if self._lists and (last := next(reversed(self._lists.values()))) is not None:
+            last.catch_up()
 
     def _drop(self, dropped: PriceList | None) -> None:
         if dropped is not None:

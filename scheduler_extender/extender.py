@@ -1,7 +1,7 @@
 """Answer one /prioritize request: bytes of ExtenderArgs in, bytes of HostPriorityList out.
 
 This is the hot path. It reads tables that the watches keep ready, decides, assumes the pod on the best
-node, and answers. `tick` does what can wait: metrics and logs.
+node, and answers. `prepare` follows while the scheduler goes on. `tick` does what can wait: metrics and logs.
 """
 
 from __future__ import annotations
@@ -111,6 +111,12 @@ class Extender:
                 answer = orjson.dumps([{"Host": terms.node, "Score": score} for terms, score in scored])
             self._unseen.append((decision, time.perf_counter() - started))
             return answer
+
+    def prepare(self) -> None:
+        """After an answer: what the next request would wait for."""
+        with self._lock:
+            self.sources.apply()
+            self._price_lists.catch_up()
 
     def _decide(self, body: bytes, now_s: float) -> Decision[Placement] | None:
         """The decision, or None for a pod that did not opt in."""

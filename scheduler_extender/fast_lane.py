@@ -27,7 +27,7 @@ _UNUSUAL = re.compile(rb"\r\n(?:transfer-encoding|expect|connection|upgrade)[ \t
 
 class FastLanePort(HttpPort):
     """`prioritize` maps a request body to a status and a body. Peers that `admits` rejects do not get
-    there."""
+    there. `prepare` runs when an answer is on its way."""
 
     def __init__(
         self,
@@ -35,10 +35,12 @@ class FastLanePort(HttpPort):
         tls: ssl.SSLContext | None,
         admits: Callable[[str | None], bool],
         prioritize: Callable[[bytes], tuple[int, bytes]],
+        prepare: Callable[[], None],
         max_body_bytes: int,
     ) -> None:
         super().__init__(application, REQUESTS, tls, admits)
-        self._admits, self._prioritize, self._max_body_bytes = admits, prioritize, max_body_bytes
+        self._admits, self._prioritize, self._prepare = admits, prioritize, prepare
+        self._max_body_bytes = max_body_bytes
 
     def converse(self, connection: Connection, address: Any, name: str | None, begun: bytes = b"") -> None:
         if self._admits(name) and not (begun := self._fast_lane(connection)):
@@ -73,6 +75,7 @@ class FastLanePort(HttpPort):
                 % (status, len(answer), answer)
             )
             connection.rest()
+            self._prepare()
             if received := received[stop:]:
                 connection.begin()
 

@@ -45,7 +45,9 @@ class Application:
         if (directory := self.settings.tls_directory) is not None:
             files = (directory / name for name in ("tls.crt", "tls.key", "ca.crt"))
             tls = ReloadingServerContext(*files).context
-        requests = FastLanePort(self, tls, self.admits, self.prioritize, self.settings.max_body_bytes)
+        requests = FastLanePort(
+            self, tls, self.admits, self.prioritize, self.prepare, self.settings.max_body_bytes
+        )
         self.ports = requests, health_port(self, requests=requests)
 
     def start(self) -> Application:
@@ -91,6 +93,12 @@ class Application:
         except Exception:  # a fault of ours in one request is not the end of the scheduler's connection
             log.exception("request failed")
             return 500, b'{"error": "the extender failed; its log says why"}'
+
+    def prepare(self) -> None:
+        try:
+            self.extender.prepare()
+        except Exception:  # the next request meets it again, and says so
+            log.exception("preparation failed")
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         return self._flask(environ, start_response)

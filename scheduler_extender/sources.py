@@ -15,12 +15,16 @@ from typing import Any, TypeVar
 from cluster_model.cluster_state import ClusterState, PodFacts
 from cluster_model.node_table import NodeFacts, SpeedFacts
 from cluster_model.readers import read_node, read_pod, read_speed
+from scheduler_extender import pod_events
 from surgekit.kube.client import Kube
 from surgekit.kube.table import ObjectTable, Seen, Unreadable, by_name, by_uid
 from surgekit.kube.watch import Watch
 
 __all__ = ["NO_NAMESPACE", "Namespace", "Sources"]
 
+# Bindings and starts may be read this much later, a dozen at a time where 300 pods are placed a second: until
+# then the extender's own pods are assumed.
+_GATHER_S = 0.02
 Json = dict[str, Any]
 Change = Callable[[], None]
 T = TypeVar("T")
@@ -56,7 +60,14 @@ class Sources:
         self._watches = {
             "nodes": Watch(kube, "/api/v1/nodes", nodes),
             # A pod counts from its binding on. Watching no others halves the events.
-            "pods": Watch(kube, "/api/v1/pods", pods, fieldSelector="spec.nodeName!="),
+            "pods": Watch(
+                kube,
+                "/api/v1/pods",
+                pods,
+                gather_s=_GATHER_S,
+                decode=pod_events.decode,
+                fieldSelector="spec.nodeName!=",
+            ),
             "namespaces": Watch(kube, "/api/v1/namespaces", namespaces),
         }
         # Kept apart: each speed ages on its own, and without a probe every node gets the default speed.

@@ -1,8 +1,8 @@
 """Images of instances: containerd's, in a namespace of our own.
 
 The kubelet's garbage collection does not know that namespace. containerd keeps content and snapshots once for
-all namespaces, so an image that the kubelet has costs nothing more. Each image gets one read-only view; its
-layers are what instances' root file systems are made of. `ctr` is called while preparing, never at a start.
+all namespaces, so an image that the kubelet has costs nothing more. Its layers' directories are what
+instances' root file systems are made of. `ctr` is called while preparing, never at a start.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import os
 import platform
 import pty
+import secrets
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -61,7 +62,6 @@ class Images:
         self._prefixes, self._timeout_s = prefixes, timeout_s
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by image
         self._pulling = asyncio.Semaphore(_PULLS_AT_ONCE)
-        self._views: dict[str, str] = {}  # of images that were asked for
         self._asked_s: dict[str, float] = {}
 
     async def get(self, name: str, pull_auth: str) -> Image:
@@ -80,8 +80,8 @@ class Images:
             except (LayersError, OSError) as error:
                 raise ImageFault(f"{full}: {error}") from error
 
-    async def clean(self, names: Iterable[str]) -> None:
-        """Remove what is none of `names` (nor was asked for of late): nobody else does. Raise ImageFault."""
+    async def clean(self, names: Iterable[str], kept_s: float = _KEPT_S) -> None:
+        """Remove what is none of `names`, nor was of late: nobody else does. Raise ImageFault."""
         now_s = asyncio.get_running_loop().time()
         kept = set[str]()
         for name in names:
@@ -89,18 +89,10 @@ class Images:
                 kept.add(full_name(name))
         for full in kept:
             self._asked_s[full] = now_s
-        kept |= {full for full, asked_s in self._asked_s.items() if now_s - asked_s < _KEPT_S}
+        kept |= {full for full, asked_s in self._asked_s.items() if now_s - asked_s < kept_s}
         if any(lock.locked() for lock in self._locks.values()):
             return  # not while one is fetched
         self._asked_s = {full: s for full, s in self._asked_s.items() if full in kept}
-        self._views = {full: view for full, view in self._views.items() if full in kept}
-        views = set(self._views.values())
-        for row in (
-            (await self._run(self._namespace, "snapshots", "ls")).decode(errors="replace").splitlines()
-        ):
-            key = row.split()[0] if row.split() else ""
-            if key.startswith(f"{self._namespace}-") and key not in views:
-                await self._try(self._namespace, "snapshots", "rm", key)
         listed = await self._run(self._namespace, "images", "ls", "--quiet")
         for full in set(listed.decode(errors="replace").split()) - kept:
             log.info("image removed", image=full)
@@ -118,8 +110,7 @@ class Images:
             digest, is_config = child_digest(await self._content(digest), platform.machine())
         config = await self._content(digest)
         chain = chain_id(diff_ids(config))
-        view = self._views[full] = f"{self._namespace}-{chain.removeprefix('sha256:')[:32]}"
-        return Image(await self._view(full, view, chain, target), read_config(config))
+        return Image(await self._layers(full, chain, target), read_config(config))
 
     async def _digest(self, namespace: str, full: str) -> str:
         """Of the image's index or manifest; empty if it is not there."""
@@ -179,13 +170,16 @@ class Images:
         if code != 0:
             raise ImageFault(f"{full}: cannot be pulled with the pull secret's credentials")
 
-    async def _view(self, full: str, key: str, chain: str, target: str) -> tuple[str, ...]:
-        mounts = await self._try(self._namespace, "snapshots", "mounts", "/", key)
-        if mounts is None:
-            if await self._try(self._namespace, "snapshots", "view", key, chain) is None:
-                await self._run(self._namespace, "snapshots", "unpack", target, timeout_s=self._timeout_s)
-                await self._run(self._namespace, "snapshots", "view", key, chain)
-            mounts = await self._run(self._namespace, "snapshots", "mounts", "/", key)
+    async def _layers(self, full: str, chain: str, target: str) -> tuple[str, ...]:
+        """From a view that is not kept: its layers stay for as long as the image does."""
+        view = f"{self._namespace}-{secrets.token_hex(8)}"
+        if await self._try(self._namespace, "snapshots", "view", view, chain) is None:
+            await self._run(self._namespace, "snapshots", "unpack", target, timeout_s=self._timeout_s)
+            await self._run(self._namespace, "snapshots", "view", view, chain)
+        try:
+            mounts = await self._run(self._namespace, "snapshots", "mounts", "/", view)
+        finally:
+            await self._try(self._namespace, "snapshots", "rm", view)
         found = layers(mounts.decode(errors="replace"))
         if missing := next((each for each in found if not Path(each).is_dir()), None):
             raise ImageFault(f"{full}: containerd's directory {missing} cannot be seen by the agent")

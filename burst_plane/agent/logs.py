@@ -35,6 +35,7 @@ class Logs:
         self._half, self._bytes_s = largest_bytes // 2, bytes_s
         self._said = ""
         self.written_bytes, self.lost_bytes = 0, 0
+        self._cleaned_bytes = 0  # of written_bytes, when it was last cleaned up
 
     def begin(self) -> None:
         """Raise OSError."""
@@ -42,6 +43,7 @@ class Logs:
 
     def clean(self) -> None:
         """Of all logs of this agent keep what was written last. Blocks. Raise OSError."""
+        self._cleaned_bytes = self.written_bytes
         files = [
             LogFile(path.name, status.st_size, status.st_mtime)
             for path in self._directory.iterdir()
@@ -67,6 +69,9 @@ class Logs:
             self.written_bytes += len(lines)
             if size > self._half:
                 path.replace(path.with_name(f"{path.name}.1"))
+            # New functions may come faster than the hour: each has a log.
+            if self.written_bytes - self._cleaned_bytes > self._most_bytes // 4:
+                self.clean()
         except OSError as error:
             self.lost_bytes += len(lines)
             if str(error) != self._said:
@@ -98,12 +103,11 @@ class Output:
                 os.close(writer)
 
     def close(self) -> None:
-        """The process is gone. What it wrote last is in the pipes, which are small."""
+        """The process is gone. What it wrote last is in the pipes; of a larger one, the rest is lost."""
         for reader, splitter in self._readers.items():
             self._loop.remove_reader(reader)
             with suppress(OSError):
-                while data := os.read(reader, _READ_BYTES):
-                    self._write(splitter.feed(data, _now()))
+                self._write(splitter.feed(os.read(reader, _READ_BYTES), _now()))
             self._write(splitter.end(_now()))
             os.close(reader)
         self._readers.clear()
@@ -125,8 +129,10 @@ class Output:
         if not data:  # all writers are gone; `close` ends it
             self._loop.remove_reader(reader)
             return
-        self._left -= max(len(data), _READ_COSTS_BYTES)
-        self._write(self._readers[reader].feed(data, _now()))
+        lines = self._readers[reader].feed(data, _now())
+        # What is written counts: of an empty line that is 40 times what was read.
+        self._left -= max(len(data), len(lines), _READ_COSTS_BYTES)
+        self._write(lines)
 
     def _resume(self, reader: int) -> None:
         if reader in self._readers:

@@ -10,9 +10,7 @@ What an instance takes of the share is held before anything is done for it, and 
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -20,7 +18,8 @@ import structlog
 
 from burst_plane.agent.container import Container, ContainerFault, Workshop
 from burst_plane.agent.networks import Networks
-from burst_plane.agent.stock import Order, Stock
+from burst_plane.agent.requests import LONGEST_BUDGET_S, Key, Requests, Run, ended
+from burst_plane.agent.stock import Stock
 from burst_plane.instance.readiness import Kind
 from burst_plane.instance.share import Amount, Share
 from burst_plane.model import NodeState, Started
@@ -42,37 +41,8 @@ log = structlog.get_logger(__name__)
 _SWEEP_S = 0.5
 _UNUSED_S = 5.0  # without a connection: its placement's End was lost, or nobody came
 _STATE_EVERY_S, _STATE_AT_MOST_EVERY_S = 1.0, 0.05
-_LONGEST_BUDGET_S = 60.0
-# Requests that are over are remembered for as long as a Start can be on its way.
-_REMEMBERED_S, _MOST_REMEMBERED = _LONGEST_BUDGET_S, 16_384
+_LEADER_S = 60.0  # a leader repeats its order; without it for so long, terms may have begun anew
 _ROOM_S = 1.0  # for memory of frozen containers to become free
-
-_Key = tuple[str, str]  # placement and request
-
-
-@dataclass(eq=False)
-class _Run:
-    """One request's instance, from the request to its end."""
-
-    key: _Key
-    order: Order
-    name: str  # of its container
-    container: Container | None  # None until it is made
-    begun_s: float
-    limit_s: float  # when its caller has stopped waiting
-    answer: asyncio.Task[StartReply] | None = None
-    used_s: float = 0.0  # when it was last seen connected, or started
-    deadline_s: float = 0.0
-    ended: str = ""  # why
-    claimed: bool = False  # the caller has the answer
-
-
-@dataclass(frozen=True, slots=True)
-class _Over:
-    """A request for which nothing is started any more."""
-
-    at_s: float
-    reply: StartReply
 
 
 @dataclass
@@ -93,11 +63,10 @@ class Pulselet:
         self._node, self._workshop, self._stock, self._networks = node, workshop, stock, networks
         self._share, self._most, self._lost_after_s = share, most, lost_after_s
         self._placements = frozenset(placements)  # names of their certificates
-        self._runs: dict[_Key, _Run] = {}  # not ended
-        self._by_name: dict[str, _Run] = {}  # not gone
-        self._over: OrderedDict[_Key, _Over] = OrderedDict()
+        self._requests = Requests()
+        self._by_name: dict[str, Run] = {}  # not gone
         self._heard_s: dict[str, float] = {}  # of placements
-        self._order = (-1, -1)
+        self._order, self._ordered_s = (-1, -1), 0.0
         self._watchers: dict[asyncio.Event, str] = {}  # and the callers' addresses
         self._tasks: set[asyncio.Task[None]] = set()
         self.draining = False
@@ -109,9 +78,10 @@ class Pulselet:
 
     async def prepare(self, request: PrepareRequest, _caller: Caller) -> PrepareReply:
         order = (request.term, request.sequence)
-        if order <= self._order:
+        now_s = _now_s()
+        if order <= self._order and now_s - self._ordered_s < _LEADER_S:
             return PrepareReply(accepted=False)
-        self._order = order
+        self._order, self._ordered_s = order, now_s
         unique = {each.function: each for each in request.preparations}
         self._stock.order(tuple(unique.values()))
         self.changed()
@@ -120,9 +90,9 @@ class Pulselet:
     async def start(self, request: StartRequest, _caller: Caller) -> StartReply:
         self._heard_s[request.placement] = _now_s()
         key = (request.placement, request.request)
-        if over := self._over.get(key):
-            return over.reply
-        run = self._runs.get(key)
+        if over := self._requests.over(key):
+            return over
+        run = self._requests.runs.get(key)
         if run is None:
             admitted = self._admit(key, request)
             if isinstance(admitted, str):
@@ -137,7 +107,7 @@ class Pulselet:
             asyncio.get_running_loop().call_later(self._lost_after_s, self._end_unclaimed, run)
             raise
         run.claimed = True
-        return self._over[key].reply if key in self._over else answer
+        return self._requests.over(key) or answer
 
     async def end(self, request: EndRequest, _caller: Caller) -> EndReply:
         self._heard_s[request.placement] = _now_s()
@@ -147,13 +117,13 @@ class Pulselet:
                 self._end(run, "request ended")
         for each in request.requests:
             key = (request.placement, each)
-            if run := self._runs.get(key):
+            if run := self._requests.runs.get(key):
                 self._end(run, "request ended")
             else:
-                self._is_over(key, _ended("request ended", True))  # its Start may still be on its way
+                self._requests.end(key, ended("request ended", True), _now_s())
         return EndReply()
 
-    async def watch(self, _request: WatchRequest, caller: Caller) -> AsyncIterator[NodeState]:
+    async def watch(self, _request: WatchRequest, caller: Caller) -> AsyncGenerator[NodeState, None]:
         changed = asyncio.Event()
         gateway = caller.address if caller.name in self._placements else ""
         self._watchers[changed] = gateway
@@ -195,7 +165,7 @@ class Pulselet:
 
     # --- one instance ---
 
-    def _admit(self, key: _Key, request: StartRequest) -> _Run | str:
+    def _admit(self, key: Key, request: StartRequest) -> Run | str:
         """Hold what the instance needs, or say why not. Awaits nothing, so that of many starts at once each
         sees what the one before took."""
         if self.draining:
@@ -219,12 +189,12 @@ class Pulselet:
         memory_bytes = spec.memory_bytes if short <= 0 else held.memory_bytes
         self._share.set(name, Amount(spec.cpu_millis, memory_bytes))
         now_s = _now_s()
-        limit_s = now_s + min(max(request.budget_s, 0.0), _LONGEST_BUDGET_S)
-        run = _Run(key, order, name, container, now_s, limit_s)
-        self._runs[key] = self._by_name[name] = run
+        limit_s = now_s + min(max(0.0, request.budget_s), LONGEST_BUDGET_S)  # NaN is 0
+        run = Run(key, order, name, container, now_s, limit_s)
+        self._requests.runs[key] = self._by_name[name] = run
         return run
 
-    async def _start(self, run: _Run) -> StartReply:
+    async def _start(self, run: Run) -> StartReply:
         """Never raises: an instance that did not start is ended."""
         self._stock.starting += 1
         why, error = "", ""
@@ -247,7 +217,7 @@ class Pulselet:
         self._end(run, f"start: {why}", reply)
         return reply
 
-    async def _start_one(self, run: _Run) -> Started:
+    async def _start_one(self, run: Run) -> Started:
         """Raise ContainerFault, TimeoutError or _NoRoomError."""
         spec = run.order.preparation.spec
         whole = Amount(spec.cpu_millis, spec.memory_bytes)
@@ -275,14 +245,14 @@ class Pulselet:
             start_s=took_s,
         )
 
-    def _check(self, run: _Run, container: Container) -> None:
+    def _check(self, run: Run, container: Container) -> None:
         """Raise ContainerFault if it has ended while something was awaited."""
         if run.ended:
             raise ContainerFault(run.ended)
         if container.process.ended.done():
             raise ContainerFault(f"its process ended with code {container.process.ended.result()}")
 
-    async def _make_room(self, run: _Run, whole: Amount) -> None:
+    async def _make_room(self, run: Run, whole: Amount) -> None:
         """Frozen containers hold memory that this request needs. Raise _NoRoomError."""
         self._stock.make_room(whole.memory_bytes - self._share.held(run.name).memory_bytes)
         limit_s = min(_now_s() + _ROOM_S, run.limit_s)
@@ -300,20 +270,19 @@ class Pulselet:
             self._end(run, "its process ended")
         # else: the start that is going on notices.
 
-    def _end(self, run: _Run, why: str, reply: StartReply | None = None) -> None:
+    def _end(self, run: Run, why: str, reply: StartReply | None = None) -> None:
         if run.ended:
             return
         run.ended = why
         self.counts.ended[why] = self.counts.ended.get(why, 0) + 1
-        del self._runs[run.key]
-        self._is_over(run.key, reply or _ended(why, not run.claimed))
+        self._requests.end(run.key, reply or ended(why, not run.claimed), _now_s())
         if run.container is not None:
             run.container.process.kill()
         # Its CPU is free with the kill; its memory when it is gone.
         self._share.set(run.name, Amount(memory_bytes=self._share.held(run.name).memory_bytes))
         self._run(self._remove(run))
 
-    async def _remove(self, run: _Run) -> None:
+    async def _remove(self, run: Run) -> None:
         if run.answer is not None:
             await asyncio.wait([run.answer])  # it may be making the container
         if run.container is not None:
@@ -322,22 +291,13 @@ class Pulselet:
             self._share.give_back(run.name)
         del self._by_name[run.name]
 
-    def _end_unclaimed(self, run: _Run) -> None:
+    def _end_unclaimed(self, run: Run) -> None:
         if not run.claimed:
             self._end(run, "its caller left")
 
     def _refuse(self, why: str, error: str = "", retryable: bool = True) -> StartReply:
         self.counts.refused[why] = self.counts.refused.get(why, 0) + 1
         return StartReply(refused=why, error=error[:500], retryable=retryable)
-
-    def _is_over(self, key: _Key, reply: StartReply) -> None:
-        now_s = _now_s()
-        self._over[key] = _Over(now_s, reply)
-        while len(self._over) > _MOST_REMEMBERED or now_s - self._oldest_s() > _REMEMBERED_S:
-            self._over.popitem(last=False)
-
-    def _oldest_s(self) -> float:
-        return next(iter(self._over.values())).at_s
 
     # --- the life of the agent ---
 
@@ -346,7 +306,7 @@ class Pulselet:
         while True:
             await asyncio.sleep(_SWEEP_S)
             now_s = _now_s()
-            for run in list(self._runs.values()):
+            for run in list(self._requests.runs.values()):
                 if why := self._overdue(run, now_s):
                     self._end(run, why)
             alive = {run.key[0] for run in self._by_name.values()}
@@ -354,7 +314,7 @@ class Pulselet:
                 if placement not in alive and now_s - heard_s > self._lost_after_s:
                     del self._heard_s[placement]
 
-    def _overdue(self, run: _Run, now_s: float) -> str:
+    def _overdue(self, run: Run, now_s: float) -> str:
         if now_s - self._heard_s.get(run.key[0], 0.0) > self._lost_after_s:
             return "placement lost"
         if not run.deadline_s or run.container is None:  # it starts
@@ -378,7 +338,7 @@ class Pulselet:
 
     async def stop(self) -> None:
         self.draining = True
-        for run in list(self._runs.values()):
+        for run in list(self._requests.runs.values()):
             self._end(run, "agent stops")
         while self._tasks:
             await asyncio.wait(self._tasks)
@@ -396,12 +356,6 @@ class Pulselet:
 
 class _NoRoomError(Exception):
     """Memory did not become free in time."""
-
-
-@functools.cache
-def _ended(why: str, retryable: bool) -> StartReply:
-    """`why` is one of ours. What nobody was told of has seen no request."""
-    return StartReply(refused="failed", error=f"the instance has ended: {why}", retryable=retryable)
 
 
 def _now_s() -> float:

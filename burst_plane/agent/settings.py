@@ -80,7 +80,7 @@ class Settings(ProcessSettings):
         512, "MiB of log kept for all functions, the latest", minimum=1, maximum=1 << 20
     )
     log_kib_s: int = setting(
-        256, "KiB of output read from an instance each second", minimum=1, maximum=1 << 20
+        256, "KiB of log written for an instance each second", minimum=1, maximum=1 << 20
     )
     lost_after_s: float = setting(
         5.0, "seconds without word from a placement after which its instances end", minimum=1.0, maximum=300.0

@@ -34,6 +34,9 @@ _BUSY_S, _LONGEST_BUSY_S = 0.02, 0.2
 _IDLE_S = 1.0
 _AT_ONCE = 2  # containers being made
 _LONGEST_ERROR = 300
+# Of the share's memory, for created containers. Unlike frozen ones they are not given up for a start, so
+# without a bound many functions' containers would leave no memory to start any of them.
+_CREATED_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -262,13 +265,19 @@ class Stock:
 
     def _next(self, now_s: float) -> Make | None:
         held = {function: shelf.held(now_s) for function, shelf in self._shelves.items()}
-        frozen_bytes = sum(
-            (len(shelf.frozen) + shelf.making[Kind.FROZEN]) * shelf.preparation.spec.memory_bytes
-            for shelf in self._shelves.values()
+        shelves, share = self._shelves.values(), self._share
+        frozen_bytes = self.frozen_bytes() + sum(
+            shelf.making[Kind.FROZEN] * shelf.preparation.spec.memory_bytes for shelf in shelves
         )
-        preparations = (shelf.preparation for shelf in self._shelves.values())
-        free = self._share.free.memory_bytes
-        return next_to_make(preparations, held, self._ready_bytes - frozen_bytes, free, self._created_bytes)
+        created_bytes = sum(len(s.created) + s.making[Kind.CREATED] for s in shelves) * self._created_bytes
+        most_created_bytes = int(share.total.memory_bytes * _CREATED_SHARE)
+        return next_to_make(
+            (shelf.preparation for shelf in shelves),
+            held,
+            min(self._ready_bytes - frozen_bytes, share.free.memory_bytes),
+            min(most_created_bytes - created_bytes, share.free.memory_bytes),
+            self._created_bytes,
+        )
 
     def _begin(self, what: Make) -> None:
         shelf = self._shelves[what.function]

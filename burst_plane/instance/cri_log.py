@@ -12,6 +12,7 @@ from dataclasses import dataclass
 __all__ = ["LogFile", "Splitter", "file_name", "is_named", "surplus"]
 
 _LONGEST_LINE = 16 << 10  # as in containerd and CRI-O: longer ones come in parts
+_CUT = 37  # characters of names in a file's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +33,16 @@ class Splitter:
         """Lines for these bytes, `time` in RFC 3339 with nanoseconds."""
         *whole, self._rest = (self._rest + data).split(b"\n")
         head = time.encode() + b" " + self._stream
+        full, part = head + b" F ", head + b" P "
         lines: list[bytes] = []
         for text in whole:
-            last = max(len(text) - 1, 0) // _LONGEST_LINE * _LONGEST_LINE
-            lines += [
-                b"%b P %b\n" % (head, text[i : i + _LONGEST_LINE]) for i in range(0, last, _LONGEST_LINE)
-            ]
-            lines.append(b"%b F %b\n" % (head, text[last:]))
+            left = text
+            while len(left) > _LONGEST_LINE:
+                lines.append(part + left[:_LONGEST_LINE] + b"\n")
+                left = left[_LONGEST_LINE:]
+            lines.append(full + left + b"\n")
         while len(self._rest) > _LONGEST_LINE:
-            lines.append(b"%b P %b\n" % (head, self._rest[:_LONGEST_LINE]))
+            lines.append(part + self._rest[:_LONGEST_LINE] + b"\n")
             self._rest = self._rest[_LONGEST_LINE:]
         return b"".join(lines)
 
@@ -51,13 +53,15 @@ class Splitter:
 
 def file_name(function: str, namespace: str, node: str, digest: str) -> str:
     """As the kubelet names its links, POD_NAMESPACE_CONTAINER-ID.log: that is what collectors read. `digest`
-    has 64 hexadecimal digits. Names are those of Kubernetes objects; any other letter becomes a dash."""
-    return f"{_safe(function)}-burst-{_safe(node)}_{_safe(namespace)}_{_safe(function)}-{digest}.log"
+    has 64 hexadecimal digits. Names are those of Kubernetes objects; any other letter becomes a dash, and all
+    but the namespace are cut: a file's name has 255 bytes at most."""
+    pod = f"{_safe(function)[:_CUT]}-burst-{_safe(node)[:_CUT]}"
+    return f"{pod}_{_safe(namespace)}_{_safe(function)[:_CUT]}-{digest}.log"
 
 
 def is_named(name: str, node: str) -> bool:
     """Whether `file_name`, for this node, gives such names, with .1 (a file that was full) or without."""
-    return bool(re.fullmatch(rf".*-burst-{re.escape(_safe(node))}_.*-[0-9a-f]{{64}}\.log(\.1)?", name))
+    return bool(re.fullmatch(rf".*-burst-{re.escape(_safe(node)[:_CUT])}_.*-[0-9a-f]{{64}}\.log(\.1)?", name))
 
 
 def _safe(name: str) -> str:

@@ -1,7 +1,8 @@
 """The rules in an instance's network namespace, in the language of iptables-restore.
 
 An instance may reach what is not denied: not the node, not other instances, not link-local addresses. Only
-the gateways and the node reach it. It has no capability to change a rule. IPv6 is switched off in the
+the gateways and the node reach it. It has no capability to change a rule, or to go around one
+(CAP_NET_RAW). IPv6 is switched off in the
 namespace.
 """
 

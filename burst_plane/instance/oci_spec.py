@@ -28,13 +28,14 @@ _MASKED = (
     "/sys/devices/virtual/powercap", "/sys/firmware",
 )  # fmt: skip
 _READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
-# What containerd and Docker give a plain container (moby's oci/caps/defaults.go). The controller asks for no
-# others; should it, no instance has more.
+# What containerd and Docker give a plain container (moby's oci/caps/defaults.go), without NET_RAW: frames
+# sent by AF_PACKET go around the rules of `firewall`, and may bear a neighbour's or gateway's address.
+# The controller asks for no others; should it, no instance has more.
 CAPABILITIES = frozenset(
     f"CAP_{name}"
     for name in (
         "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE",
-        "NET_RAW", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
+        "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
     )
 )  # fmt: skip
 _QUIET = ["nosuid", "noexec", "nodev"]

@@ -34,7 +34,7 @@ class Make:
 
 def next_to_make(
     preparations: Iterable[Preparation], held: Mapping[Function, Held], frozen_bytes_free: int,
-    bytes_free: int, created_bytes: int,
+    created_bytes_free: int, created_bytes: int,
 ) -> Make | None:  # fmt: skip
     """The function that has the smallest part of what it should have comes first; of one function, what is
     frozen: it saves the most. Nothing is made that would not fit."""
@@ -44,10 +44,9 @@ def next_to_make(
         have = held.get(each.function, Held())
         if have.blocked:
             continue
-        room = min(frozen_bytes_free, bytes_free)
         options = (
-            (Kind.FROZEN, have.frozen, each.frozen, each.spec.memory_bytes <= room),
-            (Kind.CREATED, have.created, each.created, created_bytes <= bytes_free),
+            (Kind.FROZEN, have.frozen, each.frozen, each.spec.memory_bytes <= frozen_bytes_free),
+            (Kind.CREATED, have.created, each.created, created_bytes <= created_bytes_free),
         )
         for rank, (kind, has, wants, fits) in enumerate(options):
             if has >= wants or not fits:

@@ -67,5 +67,6 @@ def choose(candidates: Sequence[Candidate], need: Need, variant: Variant, turn: 
 def _cost_ms(c: Candidate) -> float:
     """How long a start there is likely to take."""
     alone_ms = _FROZEN_MS if c.frozen > 0 else _CREATED_MS if c.created > 0 else _IMAGE_MS
-    used = 1.0 - c.cpu_millis_free / c.cpu_millis if c.cpu_millis else 1.0
-    return alone_ms * (1 + c.starting) / max(c.speed, 0.01) + _FULL_MS * used
+    used = 1.0 - c.cpu_millis_free / c.cpu_millis if c.cpu_millis > 0 else 1.0
+    # Whatever an agent says of itself, it is not better than an empty one.
+    return alone_ms * (1 + c.starting) / max(c.speed, 0.01) + _FULL_MS * min(max(used, 0.0), 1.0)

@@ -22,7 +22,7 @@ from prometheus_client import CollectorRegistry
 from burst_plane.model import Started
 from burst_plane.placement.desk import Desk, Placing
 from burst_plane.placement.link import Link
-from burst_plane.placement.messages import PlaceRequest, read_end_line, read_place_request
+from burst_plane.placement.messages import PlaceRequest, is_plausible, read_end_line, read_place_request
 from burst_plane.placement.metrics import PlacementMetrics
 from burst_plane.placement.server import Answer, LineServer, PlaceServer
 from burst_plane.placement.settings import Settings
@@ -167,6 +167,9 @@ class Placement:
                 self.link.end(running, asked.request)  # the agent may have started it
             # HAProxy has no address of it, so function code cannot have seen the request.
             return StartReply(refused="failed", error=str(error))
+        if reply.started is not None and not is_plausible(reply.started):
+            log.error("an agent's answer makes no sense", function=asked.host, node=agent.node)
+            reply = StartReply(refused="failed", error="no address of an instance")
         if reply.started is None:
             self.desk.failed(asked.request)
             log.info(

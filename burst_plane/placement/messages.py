@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 import msgspec
 
-__all__ = ["LARGEST_BYTES", "EndLine", "PlaceRequest", "read_end_line", "read_place_request"]
+from burst_plane.model import Started
+
+__all__ = ["LARGEST_BYTES", "EndLine", "PlaceRequest", "is_plausible", "read_end_line", "read_place_request"]
 
 LARGEST_BYTES = 2048
+_LONGEST_NAME = 128
 _HOST = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\.[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 # Some syslog forms put a priority before the line.
@@ -64,6 +68,18 @@ def read_place_request(body: bytes) -> PlaceRequest | None:
     if not _HOST.fullmatch(host) or not _ID.fullmatch(asked.request) or not 0 <= asked.budget_ms <= 3.6e6:
         return None
     return PlaceRequest(host, asked.request, asked.budget_ms / 1000.0)
+
+
+def is_plausible(started: Started) -> bool:
+    """Whether HAProxy may connect there: an agent is another machine, and HAProxy's own ports are not for
+    requests."""
+    try:
+        place = ip_address(started.address)
+        place = getattr(place, "ipv4_mapped", None) or place
+    except ValueError:
+        return False
+    here = place.is_loopback or place.is_unspecified or place.is_link_local or place.is_multicast
+    return not here and 0 < started.port < 1 << 16 and len(started.instance) <= _LONGEST_NAME
 
 
 def read_end_line(line: bytes) -> EndLine | None:

@@ -24,9 +24,15 @@ from cluster_autoscaler_hook.expander.scale_up_request import ScaleUpRequest
 __all__ = ["Lookahead", "Step", "infer_overhead"]
 
 _Counts = tuple[int, ...]
-# Usual DaemonSets: network agent and kube-proxy (100m); also logs and metrics (300m); also a mesh (1 CPU).
-# Their memory is 0, or about a MiB for each millicore.
-_OVERHEADS = [(millis, mib) for millis in (50, 100, 200, 300, 500, 1000) for mib in (0, millis)]
+# DaemonSets, the most usual first: 200m and 200 MiB. EKS has kube-proxy (100m), the network agent (50m) and a
+# storage driver (30m, 120 MiB); a GKE node also has agents for logs (105m, 230 MiB), metadata (100m, 100 MiB)
+# and metrics (github.com/cryptnono/cryptnono/issues/34). Then others, with about a MiB for each millicore or
+# hardly any memory.
+_OVERHEADS = [
+    Overhead(millis, mib << 20, 4 if millis else 0)
+    for millis in (200, 100, 300, 50, 500, 0, 1000)
+    for mib in dict.fromkeys((millis, 0))
+]
 # The overhead is inferred from the options with the most nodes, which show it best.
 _OPTIONS_COMPARED = 8
 # Rounding must not make a bound larger than the true cost.
@@ -34,7 +40,8 @@ _SLACK = 1 - 1e-9
 
 
 def infer_overhead(request: ScaleUpRequest) -> Overhead:
-    """The overhead of DaemonSets that explains the caller's node counts; the configured one if that does.
+    """The overhead of DaemonSets that explains the caller's node counts: the configured one if that does, and
+    the most usual one if none is configured.
 
     The caller subtracts DaemonSet pods when it packs, but the node it sends does not show them.
     """
@@ -50,15 +57,17 @@ def infer_overhead(request: ScaleUpRequest) -> Overhead:
             found += estimate(template, offer.kinds, option.pods).nodes != option.nodes
         return found
 
-    best, fewest = configured, disagreements(configured)
-    for millis, mib in _OVERHEADS:
-        if not 0 < fewest < math.inf:
-            break
-        tried = Overhead(
-            max(millis, configured.cpu_millis), max(mib << 20, configured.memory_bytes), configured.pods
+    best, fewest = configured, math.inf
+    for tried in (*([configured] if configured != Overhead() else []), *_OVERHEADS):
+        at_least = Overhead(
+            max(tried.cpu_millis, configured.cpu_millis),
+            max(tried.memory_bytes, configured.memory_bytes),
+            max(tried.pods, configured.pods),
         )
-        if (found := disagreements(tried)) < fewest:
-            best, fewest = tried, found
+        if (found := disagreements(at_least)) < fewest:
+            best, fewest = at_least, found
+        if fewest == 0 or request.deadline.reached():
+            break
     return best
 
 

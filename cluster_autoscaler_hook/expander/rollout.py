@@ -22,9 +22,9 @@ from cluster_autoscaler_hook.expander.scale_up_request import ScaleUpRequest
 __all__ = ["to_go"]
 
 # Play until about this many pods are placed: a large scale-up varies less and needs fewer plays. Chosen on
-# the tuning seeds; 8 plays instead of 4 make the result 0.01 % cheaper.
+# the tuning seeds: with 16 plays small scale-ups are 0.06 % cheaper than with 4, with 32 no cheaper.
 _PODS_PLACED = 1000
-_MOST_PLAYS = 4
+_MOST_PLAYS = 16
 
 
 def to_go(option: Option, request: ScaleUpRequest, lookahead: Lookahead) -> float | None:

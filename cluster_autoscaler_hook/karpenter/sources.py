@@ -54,15 +54,15 @@ class ClusterSource:
             lock=self._lock,
             on_change=changed,
         )
-        ours, others = {"labelSelector": f"{POOL_LABEL}={pool}"}, {"labelSelector": f"{POOL_LABEL}!={pool}"}
+        ours, others = f"{POOL_LABEL}={pool}", f"{POOL_LABEL}!={pool}"
         self._watches = {"pods": Watch(kube, "/api/v1/pods", self._pods)}
         if settings.mode is Mode.OFF:
             return
         self._watches |= {
             "namespaces": Watch(kube, "/api/v1/namespaces", self._namespaces),
-            "nodes": Watch(kube, "/api/v1/nodes", self._nodes, **ours),
-            "other nodes": Watch(kube, "/api/v1/nodes", self._other_nodes, **others),
-            "claims": Watch(kube, claim_objects.PATH, self._our_claims, **ours),
+            "nodes": Watch(kube, "/api/v1/nodes", self._nodes, labelSelector=ours),
+            "other nodes": Watch(kube, "/api/v1/nodes", self._other_nodes, labelSelector=others),
+            "claims": Watch(kube, claim_objects.PATH, self._our_claims, labelSelector=ours),
             "daemonsets": Watch(kube, "/apis/apps/v1/daemonsets", self._daemon_sets),
         }
 

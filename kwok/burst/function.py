@@ -86,6 +86,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return f"no: {error}"
         return "yes"
 
+    def do_packet(self, _: str) -> object:
+        """Whether frames can be sent, which no rule of the network namespace sees."""
+        try:
+            socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()
+        except OSError as error:
+            return f"no: {error}"
+        return "yes"
+
     def do_try(self, path: str) -> object:
         """Whether a file can be written."""
         try:

@@ -17,7 +17,6 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -81,18 +80,13 @@ class BurstNode:
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         self.stop_agent()
-        if self._containerd is not None:
-            for kind in ("snapshots", "images"):
-                with suppress(LabError):
-                    for line in self.ctr(kind, "ls").splitlines()[1:]:
-                        if kind == "snapshots" and line.split()[2:] == ["View"]:
-                            self.ctr("snapshots", "rm", line.split()[0])
         self.stop_containerd()
         shutil.rmtree(self.run_directory, ignore_errors=True)
         shutil.rmtree(self.directory / "containerd", ignore_errors=True)
 
-    def start_agent(self, **settings: Any) -> None:
-        """Start the agent and wait until it is ready; these settings hold until it ends."""
+    def start_agent(self, prefix: Sequence[str] = (), **settings: Any) -> None:
+        """Start the agent and wait until it is ready; these settings hold until it ends. `prefix`: a command
+        that runs it."""
         self.port, self.health_port = self.port or free_ports(1)[0], free_ports(1)[0]
         merged = {
             "node": self.name, "name": self.name, "bind": self.address,
@@ -105,7 +99,7 @@ class BurstNode:
         file.write_text(json.dumps(merged))  # JSON is YAML
         with (self.directory / "pulselet.log").open("ab") as log:
             self.agent = subprocess.Popen(
-                [sys.executable, "-m", "surgekit", "serve", "pulselet", "--settings", str(file)],
+                [*prefix, sys.executable, "-m", "surgekit", "serve", "pulselet", "--settings", str(file)],
                 env=os.environ | {"PATH": SEARCH_PATH}, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True,
             )  # fmt: skip

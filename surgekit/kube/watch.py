@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import orjson
@@ -28,6 +28,9 @@ _WATCH_S = 25
 _SHORTEST_WATCH_S = 1.0
 _ABSENT_S = 5.0  # until an absent collection is asked for again
 _BACKOFF_S = (0.2, 0.5, 1.0, 2.0, 5.0)
+# A gathering watch reads for at least this share of the time that it rests: it keeps up with 5,000 changes a
+# second.
+_READS = 0.25
 
 
 def overdue(ages_s: Mapping[str, float], longest_s: float) -> str:
@@ -51,13 +54,26 @@ class Watch:
     """Feeds one collection of the API server to one consumer, in a thread of its own.
 
     A collection that `may_be_absent` (the CRD of a part that is not installed) counts as synced without one.
-    What was known of it stays: an API server that has just started has no CRD for a moment."""
+    What was known of it stays: an API server that has just started has no CRD for a moment.
+
+    With `gather_s` it rests so long after it has read, and then reads what has come meanwhile: to wake up for
+    a change costs more than to read it. The first change after a silence is read at once.
+    `decode` may leave out what the consumer does not read of an object.
+    """
 
     def __init__(
-        self, kube: Kube, path: str, consumer: Consumer, *, may_be_absent: bool = False, **selectors: str
+        self,
+        kube: Kube,
+        path: str,
+        consumer: Consumer,
+        *,
+        may_be_absent: bool = False,
+        gather_s: float = 0.0,
+        decode: Callable[[bytes], dict[str, Any]] = orjson.loads,
+        **selectors: str,
     ) -> None:
         self._kube, self._path, self._consumer, self._selectors = kube, path, consumer, selectors
-        self._may_be_absent = may_be_absent
+        self._may_be_absent, self._gather_s, self._decode = may_be_absent, gather_s, decode
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"watch {path}", daemon=True)
         self._last_contact_s = -float("inf")
@@ -129,14 +145,17 @@ class Watch:
             timeoutSeconds=_WATCH_S,
             **self._selectors,
         )
-        heard = False
+        heard, rested_s = False, began_s
         for lines in batches:
             if self._stopping.is_set():
                 return
             heard, self._last_contact_s = True, time.monotonic()
             for line in filter(None, lines):
-                self._take(orjson.loads(line), self._last_contact_s)
+                self._take(self._decode(line), self._last_contact_s)
             self._failures = 0
+            if self._gather_s and time.monotonic() - rested_s > _READS * self._gather_s:
+                self._stopping.wait(self._gather_s)
+                rested_s = time.monotonic()
         ended_s = time.monotonic()
         if not heard and ended_s - began_s < _SHORTEST_WATCH_S:
             raise KubeUnreachable(f"watch {self._path} ended at once, without a word")

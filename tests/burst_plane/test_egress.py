@@ -32,3 +32,8 @@ def test_only_policies_that_select_the_pods_count() -> None:
     found = policy(policyTypes=["Egress"], podSelector={"matchLabels": {"app": "a"}})
     assert "NetworkPolicy p" in forbidding([found], {"app": "a"})
     assert forbidding([found], {"app": "b"}) == ""
+
+
+def test_a_policy_that_cannot_be_read_counts_for_every_pod() -> None:
+    found = policy(policyTypes=["Egress"], podSelector={"matchLabels": {"app": ["a"]}})
+    assert forbidding([found], {"app": "b"})

@@ -137,7 +137,9 @@ def test_the_security_context_is_kept_and_never_widened() -> None:
     )
     as_root = read(pod({"securityContext": {"runAsUser": 0}})).security
     assert "CAP_CHOWN" in as_root.capabilities
-    assert "CAP_SYS_ADMIN" not in as_root.capabilities
+    assert not {"CAP_SYS_ADMIN", "CAP_NET_RAW"} & set(as_root.capabilities)
+    with pytest.raises(Missing, match="CAP_NET_RAW"):
+        read(pod({"securityContext": {"runAsUser": 0, "capabilities": {"add": ["NET_RAW"]}}}))
     assert read(POD).security.capabilities == ()
 
 
@@ -220,13 +222,35 @@ def variable(**source: Any) -> Json:
         (variable(resourceFieldRef={}), "env[0].valueFrom: "),
         (variable(secretKeyRef={"name": "s", "key": "k"}), "env[0].valueFrom.secretKeyRef: Secret 's'"),
         ({"envFrom": [{"secretRef": {"name": "s"}}]}, "envFrom[0].secretRef: there is no Secret 's'"),
-        ({"env": [{"name": "A", "value": "x" * (256 << 10)}]}, "env: more than 256 KiB"),
+        ({"env": [{"name": "A", "value": "x" * (256 << 10)}]}, "env, command, args: more than 256 KiB"),
+        ({"args": ["x" * (200 << 10), "x" * (57 << 10)]}, "env, command, args: more than 256 KiB"),
+        (
+            {"env": [{"name": "A", "value": "x" * 1000}], "args": ["$(A)"] * 300},
+            "env, command, args: more than 256 KiB",
+        ),
+        # Expanded, it would be 1 TB.
+        (
+            {
+                "env": [
+                    {"name": "A0", "value": "x" * 1000},
+                    *({"name": f"A{i}", "value": f"$(A{i - 1})" * 1000} for i in range(1, 4)),
+                ]
+            },
+            "env, command, args: more than 256 KiB",
+        ),
     ],
 )
 def test_what_of_a_container_cannot_be_honoured_is_named(container: Json, why: str) -> None:
     with pytest.raises(Missing) as caught:
         read(pod(container))
     assert str(caught.value).startswith(f"spec.containers[0].{why}")
+
+
+def test_pull_secrets_are_bounded() -> None:
+    made = pod(imagePullSecrets=[{"name": "one"}])
+    document = {"auths": {f"r{i}.example": {"auth": "x" * 1000} for i in range(300)}}
+    with pytest.raises(Missing, match="imagePullSecrets: more than 256 KiB"):
+        read(made, {Reference("Secret", "one"): {".dockerconfigjson": json.dumps(document)}})
 
 
 def test_the_number_of_references_is_bounded() -> None:

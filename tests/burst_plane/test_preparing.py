@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from burst_plane.model import Function, InstanceSpec
 from burst_plane.preparing import Bursts, Pool, Sizing, Wanted, pool, pool_size, prepare
+from burst_plane.wire.messages import LARGEST_BYTES, PrepareRequest, encode
 
 SPEC = InstanceSpec(image="i")
 
@@ -87,3 +88,21 @@ def test_when_a_node_goes_only_its_functions_move() -> None:
         assert was - {"n9"} <= now
     load = Counter(node for node, of in before.items() for _ in of)
     assert max(load.values()) < 2 * min(load.values())
+
+
+def large(namespace: str, name: str, size: int) -> Wanted:
+    spec = InstanceSpec(image="i", env=(("A", "x" * size),))
+    return Wanted(Function(namespace, name), spec, Pool(2), len(encode(spec)))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 256 << 10)), max_size=60))
+def test_what_a_node_is_told_fits_into_a_message(sizes: list[tuple[str, int]]) -> None:
+    functions = [large(namespace, f"f{i}", size) for i, (namespace, size) in enumerate(sizes)]
+    # Those of another namespace: whatever the others are, it is told of them.
+    modest = [large("modest", f"f{i}", 1000) for i in range(100)]
+    (told,) = prepare([*functions, *modest], ["n1"], Sizing()).values()
+    assert len(encode(PrepareRequest(term=1 << 60, sequence=1 << 60, preparations=told))) < LARGEST_BYTES
+    assert {one.function for one in modest} <= {each.function for each in told}
+    if sum(size for _, size in sizes) < LARGEST_BYTES // 2:
+        assert len(told) == len(functions) + len(modest)

@@ -354,6 +354,26 @@ def test_one_target_that_cannot_be_scaled_keeps_no_other(plane: Callable[..., Pl
     assert "not served" in made.status("goose")["regular"]["reason"]
 
 
+def test_thousands_of_one_namespace_keep_no_others_status_waiting(plane: Callable[..., Plane]) -> None:
+    many = [burst_function(f"f{i}", "other", targetRef={"kind": 1}) for i in range(500)]
+    made = ready(plane(*plain_objects(), *many))
+    made.step()
+    written = len(made.api.writes)
+    made.step(10, queued=1.0)
+    assert len(made.api.writes) - written <= 110
+    assert made.status("resize")["regular"]["queued"] == "1"
+
+
+def test_functions_that_do_not_count_cost_no_calls(plane: Callable[..., Plane]) -> None:
+    target = {"apiVersion": "surgekit.dev/v1alpha1", "kind": "ComboFunc"}
+    many = [burst_function(f"f{i}", targetRef=target | {"name": f"f{i}"}) for i in range(50)]
+    made = ready(plane(*plain_objects(), *many, most_functions=5))
+    made.step()
+    before = len(made.api.calls)
+    made.step()
+    assert len([call for call in made.api.calls[before:] if "combofuncs" in call.path]) <= 5 * 2
+
+
 def test_who_does_not_lead_writes_nothing(plane: Callable[..., Plane]) -> None:
     made = ready(plane())
     writes = len(made.api.writes)

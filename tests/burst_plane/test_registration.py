@@ -90,3 +90,21 @@ def test_a_refusal_keeps_nothing_up(plane: Callable[..., Plane]) -> None:
     assert made.condition("Overflow") == ("True", "Shadow")
     tries = [c for c in made.api.writes if c.method == "POST" and "burstfunctions" in c.path]
     assert len(tries) == 2  # the first one's, and one that was refused
+
+
+def test_hundreds_that_are_refused_keep_nobody_waiting(plane: Callable[..., Plane]) -> None:
+    """A BurstFunction has no name with a dot; Deployments may."""
+    made = plane()
+    for i in range(300):
+        refused = deployment(f"x.{i}", "a-first")
+        refused["metadata"]["annotations"] = {"surgekit.dev/burst": "shadow"}
+        made.api.add(refused)
+    error = ApiError(422, "Invalid", "must be a DNS label")
+    made.api.fail(error, times=10_000, when=lambda c: c.method == "POST" and "/a-first/burst" in c.path)
+    made.api.add(annotated("enforce"))
+    made.step()
+    assert len(made_by_us(made)) == 1
+    for _ in range(60):
+        made.step(1)
+    tries = [c for c in made.api.calls if c.method == "POST" and "/a-first/burst" in c.path]
+    assert 300 < len(tries) <= 3 * 300

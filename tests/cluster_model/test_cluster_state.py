@@ -39,6 +39,19 @@ def test_an_assumed_pod_counts_at_once_and_gives_way_to_the_binding() -> None:
     assert cluster.counts["assumed"] == 0
 
 
+def test_a_binding_to_the_assumed_node_changes_nothing() -> None:
+    """So that no price list moves the node; the start of the containers does."""
+    cluster, changed = state(), set[Node]()
+    cluster.assume(to_place("u"), "node-000", now_s=0.0)
+    cluster.nodes.follow(changed)
+    cluster.put_pod(bound("u", "node-000"), now_s=0.1)
+    assert not changed
+    assert (creating(cluster), cluster.counts["assumed"], cluster.node_of("u")) == (1, 0, "node-000")
+    cluster.put_pod(bound("u", "node-000", creating=False), now_s=0.2)
+    assert changed == {node(cluster)}
+    assert creating(cluster) == 0
+
+
 def test_what_never_appears_is_forgotten() -> None:
     cluster = state(assumed_pod_ttl_s=10)
     cluster.assume(to_place("a"), "node-000", now_s=0.0)

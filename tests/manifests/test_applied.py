@@ -43,6 +43,7 @@ PROMETHEUS_OPERATOR = (
         "limit-allocator",
         "burst-plane",
         "burst-plane/agent",
+        "burst-plane/balancer",
     ],
 )
 def test_the_api_server_takes_everything_and_warns_of_nothing(installed: Lab, directory: str) -> None:

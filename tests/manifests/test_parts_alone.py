@@ -29,6 +29,7 @@ PARTS = (
     "load-balancer",
     "limit-allocator",
     "burst-plane",
+    "burst-plane/balancer",
 )
 
 

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 import burst_plane.agent.settings
+import burst_plane.placement.settings
 import burst_plane.settings
 import cluster_autoscaler_hook.expander.settings
 import cluster_autoscaler_hook.karpenter.settings
@@ -51,6 +52,9 @@ PARTS = {
     ),
     "burst controller": Part(burst_plane.settings.Settings, "burst-plane", "burst_plane"),
     "pulselet": Part(burst_plane.agent.settings.Settings, "burst-plane/agent", "burst_plane/agent"),
+    "burst placement": Part(
+        burst_plane.placement.settings.Settings, "burst-plane/balancer", "burst_plane/placement"
+    ),
     "KneeScale": Part(hpa_replacement.settings.Settings, "kneescale", "hpa_replacement"),
     "adapter": Part(hpa_replacement.adapter.settings.Settings, "adapter", "hpa_replacement/adapter"),
     "expander": Part(

@@ -25,6 +25,7 @@ from surgekit.process.connections import Limits
 from surgekit.process.http_port import REQUESTS
 from surgekit.process.modes import Mode
 from surgekit.tls import ensure
+from tests.fault_proxy import wait_until
 from tests.scheduler_extender import builders
 from tests.scheduler_extender.builders import pod, request
 
@@ -293,6 +294,29 @@ def test_a_fault_of_ours_is_a_500_and_the_schedulers_connection_stays(serve: Any
         connection.request("POST", "/prioritize", request(pod(), NAMES))
         answer = connection.getresponse()
         assert (answer.status, b"the extender failed" in answer.read()) == (500, True)
+    connection.close()
+
+
+def test_the_assumed_node_is_priced_again_before_the_next_request(serve: Any) -> None:
+    served = serve(count=100)
+    names = [f"node-{i:03d}" for i in range(100)]
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
+    for number in range(3):
+        connection.request("POST", "/prioritize", request(pod(uid=str(number)), names))
+        connection.getresponse().read()
+    (prices,) = served.extender._price_lists._lists.values()
+    wait_until(lambda: not prices.changed, "no node that still has its old price")
+    connection.close()
+
+
+def test_a_fault_in_the_preparation_costs_no_connection(serve: Any) -> None:
+    served = serve()
+    served.extender.prepare = None
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
+    for _ in range(2):
+        connection.request("POST", "/prioritize", request(pod(), NAMES))
+        answer = connection.getresponse()
+        assert (answer.status, len(orjson.loads(answer.read()))) == (200, 4)
     connection.close()
 
 

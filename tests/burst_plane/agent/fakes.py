@@ -136,6 +136,7 @@ class FakeNetworks:
         self.world = world
         self._ready: list[Network] = []
         self._numbers = iter(range(1 << 30))
+        self.gateways: list[str] = []
 
     @property
     def ready(self) -> int:
@@ -159,11 +160,11 @@ class FakeNetworks:
         await self.world.pass_time()
         self.world.networks.remove(network.name)
 
-    async def admit(self, _gateway: str) -> None:
-        return
+    async def admit(self, gateway: str) -> None:
+        self.gateways.append(gateway)
 
-    async def dismiss(self, _gateway: str) -> None:
-        return
+    async def dismiss(self, gateway: str) -> None:
+        self.gateways.remove(gateway)
 
 
 class FakeNode:

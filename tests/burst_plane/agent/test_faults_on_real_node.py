@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -10,11 +11,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from burst_plane.agent.images import Images
 from burst_plane.model import Function, InstanceSpec, Preparation, Security
 from burst_plane.wire.messages import EndReply, EndRequest
 from kwok import images
 from kwok.burst import images as burst_images
 from kwok.burst.node import BurstNode, why_no_burst_node
+from kwok.cgroups import trees
 from kwok.images import oci
 from tests.burst_plane.agent.driver import Driver, ask, found
 
@@ -155,9 +158,7 @@ def test_without_containerd_what_is_ready_starts(node: BurstNode) -> None:
 def test_an_image_that_is_removed_meanwhile_is_fetched_anew(node: BurstNode) -> None:
     async def act(driver: Driver) -> None:
         function = await driver.prepared("vanishes", STATIC)
-        for line in node.ctr("snapshots", "ls").splitlines()[1:]:
-            if line.split()[2:] == ["View"]:
-                node.ctr("snapshots", "rm", line.split()[0])
+        assert "View" not in node.ctr("snapshots", "ls")
         node.ctr("images", "rm", "--sync", STATIC.image)
         failed = await driver.try_start(function, STATIC)
         assert failed.refused == "failed"
@@ -167,6 +168,22 @@ def test_an_image_that_is_removed_meanwhile_is_fetched_anew(node: BurstNode) -> 
         await driver.prepared("vanishes", STATIC, created=1)
         await driver.end(await driver.start(function, STATIC))
         node.ctr("images", "import", str(burst_images.python()))
+
+    acting(node, act)
+
+
+def test_images_that_no_function_uses_are_removed(node: BurstNode) -> None:
+    async def act(driver: Driver) -> None:
+        await driver.prepared("kept", SPEC)
+        ours = Images(node.socket, node.name, "", [], 60.0)
+        for spec in (SPEC, STATIC):
+            await ours.get(spec.image, "")
+        await ours.clean([SPEC.image])  # asked for just now
+        assert set(node.ctr("images", "ls", "--quiet").split()) >= {SPEC.image, STATIC.image}
+        await ours.clean([SPEC.image], kept_s=0.0)
+        assert node.ctr("images", "ls", "--quiet").split() == [SPEC.image]
+        await driver.end(await driver.start(Function("test", "kept"), SPEC))
+        node.ctr("images", "import", str(images.build("function-server")))
 
     acting(node, act)
 
@@ -225,6 +242,36 @@ def test_a_full_tmpfs(node: BurstNode) -> None:
         node.stop_agent()
         subprocess.run(["umount", directory], check=True)
         node.start_agent()
+
+
+def test_in_a_pod_instances_end_with_their_agent(node: BurstNode) -> None:
+    """A pod has mount and PID namespaces of its own: no instance outlives the agent, even if none follows."""
+    node.stop_agent()
+    node.start_agent(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"])
+
+    async def act(driver: Driver) -> None:
+        function = await driver.prepared("podded", SPEC, created=1, frozen=1)
+        frozen, created = await driver.start(function, SPEC), await driver.start(function, SPEC)
+        assert [await ask(frozen), await ask(created)] == ["hello", "hello"]
+        assert {frozen.origin, created.origin} == {"frozen", "created"}
+        node.stop_agent(signal.SIGKILL)
+        async with asyncio.timeout(30):
+            while processes(node):
+                await asyncio.sleep(0.05)
+
+    acting(node, act)
+    node.start_agent()
+    assert node.instances() == set()
+
+
+def processes(node: BurstNode) -> list[str]:
+    """Of all instances."""
+    return [
+        pid
+        for tree in trees()
+        for file in (tree / node.name).glob("*/cgroup.procs")
+        for pid in file.read_text().split()
+    ]
 
 
 def test_crun(tmp_path: Path) -> None:

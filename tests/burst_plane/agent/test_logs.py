@@ -43,6 +43,31 @@ def test_of_all_logs_the_latest_are_kept(tmp_path: Path) -> None:
     assert set(tmp_path.iterdir()) == {*paths[2:], theirs, looks_like_ours, other_node}
 
 
+def test_logs_of_functions_without_end_are_bounded_at_every_moment(tmp_path: Path) -> None:
+    made = logs(tmp_path, most_bytes=100 * KIB)
+    for n in range(200):
+        made.append(made.path(Function("test", f"f{n}")), b"x" * 5 * KIB)
+        assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 130 * KIB
+
+
+def test_empty_lines_are_bounded_by_what_is_written_of_them(tmp_path: Path) -> None:
+    async def act() -> None:
+        made = Logs(tmp_path, "node", 1 << 30, KIB, 1 << 30)
+        made.begin()
+        output = made.output(F)
+        os.set_blocking(output.writers[0], False)
+        os.write(output.writers[0], b"\n" * 60 * KIB)
+        while not made.written_bytes:
+            await asyncio.sleep(0)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert made.written_bytes < 100 * KIB  # of more than 2 MiB
+        output.given()
+        output.close()
+
+    asyncio.run(act())
+
+
 def test_a_log_that_cannot_be_written_is_counted_and_stops_nothing(tmp_path: Path) -> None:
     made = logs(tmp_path)
     tmp_path.rmdir()

@@ -14,6 +14,7 @@ import grpc
 import msgspec
 import pytest
 
+from burst_plane.instance.oci_spec import CAPABILITIES
 from burst_plane.model import Function, InstanceSpec, Preparation, Security
 from burst_plane.wire.messages import PULSELET, PrepareReply, PrepareRequest, StartReply, StartRequest
 from kwok.burst import images
@@ -254,10 +255,11 @@ def outside(node: BurstNode) -> Iterator[str]:
 
 def test_the_network_of_an_instance(node: BurstNode, outside: str) -> None:
     """Out, but not to the node, its neighbours or link-local addresses; in, only for gateways."""
+    spec = varied(security=Security(uid=0, gid=0, capabilities=tuple(sorted(CAPABILITIES))))
 
     async def act(driver: Driver) -> None:
-        function = await driver.prepared("network", SPEC, created=2)
-        one, other = await driver.start(function, SPEC), await driver.start(function, SPEC)
+        function = await driver.prepared("network", spec, created=2)
+        one, other = await driver.start(function, spec), await driver.start(function, spec)
         deadline = asyncio.get_running_loop().time() + 20
         while (said := await ask(one, f"reach/{OUTSIDE}:80")) != "yes":
             assert asyncio.get_running_loop().time() < deadline, said
@@ -268,6 +270,7 @@ def test_the_network_of_an_instance(node: BurstNode, outside: str) -> None:
         ):  # fmt: skip
             assert (await ask(one, f"reach/{place}")).startswith("no:"), place
         assert await ask(one, "reach/127.0.0.1:8080") == "yes"
+        assert (await ask(one, "packet")).startswith("no: [Errno 1]")
         code = f"import socket; socket.create_connection(('{one.address}', {one.port}), 1)"
         tried = await asyncio.to_thread(
             subprocess.run,

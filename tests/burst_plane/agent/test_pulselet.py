@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from burst_plane.model import Function, InstanceSpec, Preparation
-from burst_plane.wire.messages import StartReply
+from burst_plane.wire.messages import PrepareRequest, StartReply, WatchRequest
+from surgekit.wire.server import Caller
 from tests.burst_plane.agent.fakes import MIB, FakeNode
 from tests.burst_plane.agent.virtual_time import run
 
@@ -135,6 +136,18 @@ def test_starts_at_once_share_what_there_is() -> None:
     acting(act)
 
 
+def test_containers_of_many_functions_leave_memory_to_start_one() -> None:
+    async def act(node: FakeNode) -> None:
+        many = [Preparation(function=Function("many", f"f{n}"), spec=SPEC, created=10) for n in range(20)]
+        await node.prepare(*many)
+        await node.until(lambda: sum(each.created for each in node.stock.prepared()) == 256 // 8)
+        for n in range(6):
+            assert (await node.start(many[n].function, SPEC, f"r{n}")).started
+        node.check()
+
+    acting(act)
+
+
 def test_frozen_containers_of_others_make_room() -> None:
     async def act(node: FakeNode) -> None:
         await node.prepare(
@@ -224,6 +237,43 @@ def test_endless_starts_do_not_stop_the_background() -> None:
         node.stock.starting += 1
         await node.until(lambda: node.stock.prepared()[0].created == 1)
         node.stock.starting -= 1
+
+    acting(act)
+
+
+def test_a_placement_is_a_gateway_for_as_long_as_it_watches() -> None:
+    """The controller watches, too, and is none. An address that is free again may be a tenant's pod's."""
+    placement, controller = Caller("placement", "10.0.0.1"), Caller("controller", "10.0.0.2")
+
+    async def act(node: FakeNode) -> None:
+        watches = [node.pulselet.watch(WatchRequest(), caller) for caller in (placement, controller)]
+        for watch in watches:
+            await anext(watch)
+        assert node.networks.gateways == ["10.0.0.1"]
+        await asyncio.sleep(60)
+        assert node.networks.gateways == ["10.0.0.1"]
+        for watch in watches:
+            await watch.aclose()
+        assert node.networks.gateways == ["10.0.0.1"]  # it may only have lost its connection
+        await asyncio.sleep(6)
+        assert node.networks.gateways == []
+
+    acting(act)
+
+
+def test_an_older_leader_is_heard_only_when_the_later_one_is_gone() -> None:
+    """Terms begin at 0 again when somebody deletes the Lease."""
+
+    async def order(node: FakeNode, term: int) -> bool:
+        request = PrepareRequest(term=term, sequence=1)
+        return (await node.pulselet.prepare(request, Caller("controller", "10.0.0.2"))).accepted
+
+    async def act(node: FakeNode) -> None:
+        assert await order(node, 7)
+        assert not await order(node, 3)
+        await asyncio.sleep(61)
+        assert await order(node, 3)
+        assert await order(node, 7)
 
     acting(act)
 

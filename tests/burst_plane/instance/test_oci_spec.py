@@ -119,6 +119,7 @@ def test_the_pods_variables_come_before_the_images() -> None:
         ({"working_directory": "/x/../proc/self"}, "working directory"),
         ({"working_directory": "app"}, "working directory"),
         ({"security": Security(uid=0, gid=0, capabilities=("CAP_SYS_ADMIN",))}, "CAP_SYS_ADMIN"),
+        ({"security": Security(uid=0, gid=0, capabilities=("CAP_NET_RAW",))}, "CAP_NET_RAW"),
     ],
 )
 def test_what_is_refused(changes: dict[str, Any], says: str) -> None:

@@ -33,7 +33,7 @@ def test_frozen_before_created_where_there_is_room() -> None:
     orders = [preparation(a, created=1, frozen=1)]
     assert next_to_make(orders, {}, 100 * MIB, 1 << 40, MIB) == Make(a, Kind.FROZEN)
     assert next_to_make(orders, {}, 99 * MIB, 1 << 40, MIB) == Make(a, Kind.CREATED)
-    assert next_to_make(orders, {}, 1 << 40, MIB - 1, MIB) is None
+    assert next_to_make(orders, {}, 99 * MIB, MIB - 1, MIB) is None
     assert next_to_make(orders, {a: Held(blocked=True)}, 1 << 40, 1 << 40, MIB) is None
 
 
@@ -48,24 +48,23 @@ ORDERS = st.lists(
 
 @given(ORDERS, st.integers(0, 2000), st.integers(0, 2000), st.integers(1, 20))
 def test_making_ends_and_never_passes_what_is_free(
-    orders: list[Preparation], frozen_mib: int, mib: int, created_mib: int
+    orders: list[Preparation], frozen_most_mib: int, created_most_mib: int, created_mib: int
 ) -> None:
     held = {each.function: Held() for each in orders}
-    frozen_free, free = frozen_mib * MIB, mib * MIB
+    frozen_free, created_free = frozen_most_mib * MIB, created_most_mib * MIB
     spec = {each.function: each.spec for each in orders}
     for _ in range(100):
-        made = next_to_make(orders, held, frozen_free, free, created_mib * MIB)
+        made = next_to_make(orders, held, frozen_free, created_free, created_mib * MIB)
         if made is None:
             break
         had = held[made.function]
         if made.kind is Kind.FROZEN:
             held[made.function] = Held(had.created, had.frozen + 1)
             frozen_free -= spec[made.function].memory_bytes
-            free -= spec[made.function].memory_bytes
         else:
             held[made.function] = Held(had.created + 1, had.frozen)
-            free -= created_mib * MIB
-        assert min(frozen_free, free) >= 0
+            created_free -= created_mib * MIB
+        assert min(frozen_free, created_free) >= 0
     else:
         raise AssertionError("without end")
     for each in orders:

@@ -47,6 +47,13 @@ def test_without_room_nobody_is_asked_but_the_paper_asks_everybody() -> None:
         assert choose([], NEED, variant, 0) == ("", "no-agents")
 
 
+def test_an_agent_that_boasts_is_not_better_than_a_ready_one() -> None:
+    boasts = Candidate("a", -1, 1 << 62, 1 << 62, 0, 0, image_present=True)
+    vast = Candidate("b", 1, 1 << 62, 1 << 62, 0, 0, image_present=True)
+    ready = Candidate("c", 4000, 4000, 300, 1, 0, image_present=True)
+    assert choose([boasts, vast, ready], NEED, Variant.BEST, 0) == ("c", "")
+
+
 def test_round_robin_and_turns_among_equals() -> None:
     nodes = [replace(PLAIN, node=name) for name in "abc"]
     for variant in Variant:

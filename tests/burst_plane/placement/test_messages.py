@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burst_plane.placement.messages import EndLine, PlaceRequest, read_end_line, read_place_request
+from burst_plane.model import Started
+from burst_plane.placement.messages import (
+    EndLine,
+    PlaceRequest,
+    is_plausible,
+    read_end_line,
+    read_place_request,
+)
 
 
 def test_a_question_is_read() -> None:
@@ -58,3 +65,24 @@ def test_no_bytes_break_a_reader(data: bytes) -> None:
     assert end is None or end.request.isascii()
     assert asked is None or asked.host.count(".") == 1
     assert read_end_line(data * 100 + b"x" * 2048) is None
+
+
+@pytest.mark.parametrize(
+    ("address", "port", "plausible"),
+    [
+        ("10.0.1.7", 8080, True),
+        ("fd00::7", 1, True),
+        ("127.0.0.1", 8080, False),
+        ("::1", 8080, False),
+        ("0.0.0.0", 8080, False),  # noqa: S104
+        ("::ffff:127.0.0.1", 8080, False),
+        ("169.254.169.254", 80, False),
+        ("ff02::1", 80, False),
+        ("localhost", 80, False),
+        ("10.0.1.7", 0, False),
+        ("10.0.1.7", 1 << 16, False),
+    ],
+)
+def test_where_an_instance_can_be(address: str, port: int, plausible: bool) -> None:
+    started = Started(instance="b1", address=address, port=port, origin="created", start_s=0.0)
+    assert is_plausible(started) is plausible

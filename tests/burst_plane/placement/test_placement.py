@@ -45,7 +45,7 @@ class Agent:
     def __init__(self, node: str) -> None:
         self.node, self.starts, self.ended, self.heard = node, list[StartRequest](), set[str](), set[str]()
         self.unstarted: set[str] = set()
-        self.refuses, self.delay_s = "", 0.0
+        self.refuses, self.delay_s, self.address = "", 0.0, "10.0.1.7"
         methods = {
             "Start": Method.unary(StartRequest, EVERYBODY, self._start),
             "End": Method.unary(EndRequest, EVERYBODY, self._end),
@@ -60,7 +60,7 @@ class Agent:
             return StartReply(refused=self.refuses)
         name = f"{self.node}-{request.request}"
         return StartReply(
-            started=Started(instance=name, address="10.0.1.7", port=8080, origin="created", start_s=0.0)
+            started=Started(instance=name, address=self.address, port=8080, origin="created", start_s=0.0)
         )
 
     async def _end(self, request: EndRequest, _: Caller) -> EndReply:
@@ -180,6 +180,17 @@ def test_a_refusal_is_tried_once_elsewhere(tmp_path: Path) -> None:
         answers = [await world.ask(BODY | {"request": f"n{i}"}) for i in range(4)]
         assert {answer["instance"][0] for status, answer in answers if status == 200} == {"a"}
         assert len(answers) == 4
+
+    within(tmp_path, test)
+
+
+def test_an_agent_that_names_an_impossible_address_is_left_for_another(tmp_path: Path) -> None:
+    async def test(world: World, _: Placement) -> None:
+        world.agents[0].address = "127.0.0.1"
+        answers = [await world.ask(BODY | {"request": f"n{i}"}) for i in range(4)]
+        assert {answer["address"] for status, answer in answers if status == 200} == {"10.0.1.7"}
+        assert [status for status, _ in answers] == [200] * 4
+        assert world.agents[0].starts
 
     within(tmp_path, test)
 

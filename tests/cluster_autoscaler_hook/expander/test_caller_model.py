@@ -33,10 +33,31 @@ def test_the_daemonsets_are_seen_in_the_counts() -> None:
     """The templates do not show them; without them the second request's counts would be others."""
     recorded = decoded(RECORDED[1].read_bytes())
     found = infer_overhead(ScaleUpRequest(recorded, prices(), Overhead(), Deadline.after(10)))
-    assert 0 < found.cpu_millis <= 100
+    assert found.cpu_millis > 0
     for option in recorded.options:
         node = found.off(recorded.templates[option.group])
         assert estimate(node, recorded.kinds, option.pods).nodes == option.nodes
+
+
+def test_where_the_counts_do_not_tell_the_usual_daemonsets_are_assumed() -> None:
+    """Two pods of 1 CPU fit a node of 4 with any of them. What an administrator says is believed."""
+    asked = offer([template("g")], [kind(["g"], 1, 1)], [2], {})
+
+    def inferred(configured: Overhead) -> Overhead:
+        return infer_overhead(ScaleUpRequest(asked, prices(), configured, Deadline.after(10)))
+
+    assert inferred(Overhead()) == Overhead(200, 200 << 20, 4)
+    assert inferred(Overhead(pods=2)) == Overhead(pods=2)
+
+
+@pytest.mark.parametrize("millis", [0, 50, 100, 300, 500])
+def test_where_the_counts_tell_they_are_believed(millis: int) -> None:
+    """Nodes that the pods fill to the last millicore with the true DaemonSets, and nodes that lack ten."""
+    templates = [template("full", 4 + millis / 1000), template("lacks", 3.99 + millis / 1000)]
+    asked = offer(templates, [kind(["full", "lacks"], 1, 1)], [40], {}, Overhead(millis))
+    assert {o.group: o.nodes for o in asked.options} == {"full": 10, "lacks": 14}
+    found = infer_overhead(ScaleUpRequest(asked, prices(), Overhead(), Deadline.after(10)))
+    assert found.cpu_millis == millis
 
 
 def pod_by_pod(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
+import orjson
 import pytest
+from kubernetes.client import Configuration
 
 from surgekit.kube import client, watch
+from surgekit.kube.client import Kube
 from surgekit.kube.watch import Watch, overdue
 from tests.fake_api_server import FakeApiServer, Json
 from tests.fake_api_server.over_http import serve
@@ -234,6 +238,49 @@ def test_a_consumer_that_raises_is_told_everything_again(
     proxy.cut(answer(410, "Expired", "too old"), only=WATCHES)
     fake.delete(f"{MAPS}/a")
     wait_until(lambda: picture.lists == 3 and is_right(picture, fake), "a list that is taken")
+
+
+def test_a_gathering_watch_tells_the_same(fake: FakeApiServer, proxy: FaultProxy) -> None:
+    picture = Picture()
+    started = Watch(proxy.kube(), MAPS, picture, gather_s=0.05).start()
+    wait_until(lambda: proxy.count(WATCHES), "the watch")
+    proxy.cut(cut_at(b'"name":"b"'), only=WATCHES)
+    change_all(fake)
+    for i in range(50):
+        fake.patch(f"{MAPS}/b", {"data": {"round": str(i)}})
+    wait_until(lambda: len(picture.changes) == 53, "all changes")
+    assert is_right(picture, fake)
+    assert (picture.lists, picture.changes[2:]) == (1, [("ADDED", "c")] + [("MODIFIED", "b")] * 50)
+    started.stop()
+
+
+def test_a_gathering_watch_rests_between_reads_not_before_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a silence. Then it reads for a quarter of its rest, 5 ms; each of these batches takes it 2 ms."""
+    did: list[str] = []
+    now_s = 100.0
+
+    def wait(seconds: float) -> None:
+        nonlocal now_s
+        did.append("rests")
+        now_s += seconds
+
+    def batches(*_: object, **__: object) -> Iterator[list[bytes]]:
+        nonlocal now_s
+        now_s += 1.0
+        for number in range(8):
+            did.append("reads")
+            metadata = {"name": f"m{number}", "resourceVersion": str(number)}
+            yield [orjson.dumps({"type": "ADDED", "object": {"metadata": metadata}})]
+            now_s += 0.002
+
+    picture = Picture()
+    watching = Watch(kube := Kube(Configuration()), MAPS, picture, gather_s=0.02)
+    monkeypatch.setattr(kube, "stream", batches)
+    monkeypatch.setattr(watching._stopping, "wait", wait)
+    monkeypatch.setattr(watch, "time", SimpleNamespace(monotonic=lambda: now_s))
+    watching._watch()
+    assert did == ["reads", "rests", *["reads"] * 3, "rests", *["reads"] * 3, "rests", "reads"]
+    assert len(picture.changes) == 8
 
 
 def test_before_the_first_list_nothing_is_known(fake: FakeApiServer, proxy: FaultProxy) -> None:
