@@ -55,7 +55,7 @@ class InstanceSpec(_Value, frozen=True):
 
     @property
     def template(self) -> str:
-        """Names the spec: equal specs have equal names."""
+        """Names the spec: equal specs have equal names. Nothing to show: Secrets could be guessed by it."""
         return hashlib.sha256(msgspec.msgpack.encode(self)).hexdigest()[:16]
 
 

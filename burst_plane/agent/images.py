@@ -173,13 +173,13 @@ class Images:
     async def _layers(self, full: str, chain: str, target: str) -> tuple[str, ...]:
         """From a view that is not kept: its layers stay for as long as the image does."""
         view = f"{self._namespace}-{secrets.token_hex(8)}"
-        if await self._try(self._namespace, "snapshots", "view", view, chain) is None:
+        # One command makes it and prints its mount: containerd's garbage collection may take it at once.
+        command = ["snapshots", "view", "--target", "/", view, chain]
+        mounts = await self._try(self._namespace, *command)
+        if mounts is None:
             await self._run(self._namespace, "snapshots", "unpack", target, timeout_s=self._timeout_s)
-            await self._run(self._namespace, "snapshots", "view", view, chain)
-        try:
-            mounts = await self._run(self._namespace, "snapshots", "mounts", "/", view)
-        finally:
-            await self._try(self._namespace, "snapshots", "rm", view)
+            mounts = await self._run(self._namespace, *command)
+        await self._try(self._namespace, "snapshots", "rm", view)
         found = layers(mounts.decode(errors="replace"))
         if missing := next((each for each in found if not Path(each).is_dir()), None):
             raise ImageFault(f"{full}: containerd's directory {missing} cannot be seen by the agent")

@@ -148,6 +148,10 @@ class Stock:
             self._share.give_back(container.name)
             self._changed()
             self.wake()
+        for _ in range(10):  # plugins take a core for 20 to 50 ms, which a start may need, but not for ever
+            if not self.starting:
+                break
+            await asyncio.sleep(_BUSY_S)
         await self._networks.remove(container.network)
 
     def frozen_bytes(self) -> int:
