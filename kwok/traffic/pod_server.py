@@ -7,7 +7,7 @@ until the gateway knows. For a killed or absent pod the answer is 502, which a g
 connection. HAProxy 2.6.12 does not: if a kept-alive connection is closed under a request, it closes its
 client's connection without an answer and logs nothing. So a killed pod's idle connections stay for a while.
 
-A path /sleep/SECONDS says how long its request takes, as in `kwok.burst.function`; without, the function says.
+A path /sleep/SECONDS says how long its request takes, as in `kwok.burst.function`.
 
 A real pod listens before it is Ready. Here a gateway may know a new pod first, so requests wait for it.
 """
