@@ -82,6 +82,7 @@ def figures_of(workload: Workload, answers: Answers, seen: Seen, warm_up_s: floa
         "generator_late_ms": round(1000 * float(np.abs(answers.skew_s[good]).max(initial=0.0)), 2),
         "cost": round(sum(held.values()) / busy, 4) if busy else None,
         "held_share": {kind: round(amount / busy, 4) for kind, amount in held.items()} if busy else {},
+        "overflowed": [int(seen.overflowed.get(name, 0)) for name in names],
         "regular_share": round(1.0 - overflowed / arrivals, 5) if arrivals else None,
         "emergency_cpu_share": round(emergency_s / busy_s, 5) if busy_s else None,
         "busy_cores": round(busy_s / measured_s, 3),

@@ -15,6 +15,7 @@ from surgekit.haproxy.traffic import FunctionTraffic
 
 __all__ = ["Asynchronous", "Policy", "Synchronous"]
 
+_LEAST = 0.001  # looks miss short requests; each counts at least so much, as with the placement
 _SECOND_S, _DECIDE_S = 1.0, 2.0  # Knative's autoscaler reads each second, and decides each two
 
 
@@ -32,6 +33,7 @@ class Asynchronous:
         self._scaler = Scaler(Parameters(window_s=window_s, keepalive_s=0.0))
         self._looks: list[tuple[float, float]] = []
         self._recorded_s = self._decided_s = 0.0
+        self._arrivals: int | None = None  # at the last record
 
     def look(self, seen: FunctionTraffic, asked: int, missed: bool, now_s: float) -> int:
         self._looks.append((seen.in_pods, seen.waiting))
@@ -42,6 +44,8 @@ class Asynchronous:
             self._recorded_s = now_s
             busy, queued = (sum(column) / len(self._looks) for column in zip(*self._looks, strict=True))
             self._looks.clear()
+            came = seen.arrivals - (seen.arrivals if self._arrivals is None else self._arrivals)
+            self._arrivals, busy = seen.arrivals, max(busy, _LEAST * came)
             # Pods report, and the activator does for requests; nobody reports a function that has neither.
             if seen.pods or busy or queued:
                 self._scaler.record(Concurrency(busy, queued, 0.0), now_s)
@@ -59,11 +63,13 @@ class Synchronous:
         """`before`: when how many were needed, in order."""
         self._keepalive_s = keepalive_s
         self._needed: deque[tuple[float, int]] = deque()  # falling numbers
+        self._arrivals = 0
         for at_s, needed in before:
             self._note(at_s, needed)
 
     def look(self, seen: FunctionTraffic, asked: int, missed: bool, now_s: float) -> int:  # noqa: ARG002
-        self._note(now_s, seen.in_pods + seen.waiting)
+        came, self._arrivals = seen.arrivals > self._arrivals, seen.arrivals
+        self._note(now_s, max(seen.in_pods + seen.waiting, int(came)))
         while self._needed[0][0] <= now_s - self._keepalive_s:
             self._needed.popleft()
         return self._needed[0][1]

@@ -10,8 +10,8 @@ from experiments.pulsenet.live.policies import Asynchronous, Synchronous
 from surgekit.haproxy.traffic import FunctionTraffic
 
 
-def counted(in_pods: int, waiting: int = 0, pods: int = 0) -> FunctionTraffic:
-    return FunctionTraffic("f0", 0, 0, in_pods, 0, waiting, pods)
+def counted(in_pods: int, waiting: int = 0, pods: int = 0, arrivals: int = 0) -> FunctionTraffic:
+    return FunctionTraffic("f0", arrivals, 0, in_pods, 0, waiting, pods)
 
 
 def test_from_zero_the_first_request_makes_an_instance_at_once() -> None:
@@ -53,3 +53,12 @@ def test_synchronous_keeps_what_was_needed_in_the_last_keepalive(steps: list[tup
         history.append((now_s, busy + waiting))
         wanted = policy.look(counted(busy, waiting), 0, missed=False, now_s=now_s)
         assert wanted == max(needed for at_s, needed in history if at_s > now_s - 10.0)
+
+
+def test_requests_that_no_look_sees_keep_an_instance() -> None:
+    asynchronous, synchronous = Asynchronous(), Synchronous(keepalive_s=10.0)
+    for second in range(20):
+        seen = counted(0, pods=1, arrivals=second)
+        wanted = asynchronous.look(seen, 1, missed=False, now_s=100.0 + second)
+        needed = synchronous.look(seen, 1, missed=False, now_s=100.0 + second)
+    assert (wanted, needed) == (1, 1)
