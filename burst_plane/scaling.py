@@ -128,7 +128,9 @@ class Scaler:
         if p.priced and max(wanted, kept) <= 1:
             needed = self._latest.soon or self._latest.in_regular > 0 or self._latest.queued > 0
             wanted = kept = int(needed)
-            reasons.append("the next request is likely soon" if needed else "the next request is not likely soon")
+            reasons.append(
+                "the next request is likely soon" if needed else "the next request is not likely soon"
+            )
         if kept > wanted:
             wanted = kept
             reasons.append(f"{kept} were busy at once in the last {p.keepalive_s:.0f} s (keepalive)")
