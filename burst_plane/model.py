@@ -51,11 +51,14 @@ class InstanceSpec(_Value, frozen=True):
     scratch_bytes: int = 64 << 20  # what it may write to its root and /tmp together; counts as memory
     security: Security = Security(uid=65534, gid=65534)
     pull_auth: str = ""  # a dockerconfigjson document; never log it
+    always_pull: bool = (
+        False  # the registry says whether this pull_auth may have the image, even if it is here
+    )
     longest_s: float = 300.0  # an invocation is ended after this time
 
     @property
     def template(self) -> str:
-        """Names the spec: equal specs have equal names."""
+        """Names the spec: equal specs have equal names. Nothing to show: Secrets could be guessed by it."""
         return hashlib.sha256(msgspec.msgpack.encode(self)).hexdigest()[:16]
 
 

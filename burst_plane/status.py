@@ -35,7 +35,6 @@ class Facts:
 
     generation: int
     mode: Mode
-    template: str
     view: View
     saved: Sequence[tuple[float, int]]  # the filter's history
     regular: Regular
@@ -48,7 +47,6 @@ def status_of(before: Json, said: Sequence[Condition], facts: Facts, now_s: floa
     return {
         "observedGeneration": facts.generation,
         "mode": str(facts.mode),
-        "template": facts.template or None,
         "requestsPerSecond": _decimal(view.arrivals_per_s),
         "regular": {
             "ready": regular.ready,

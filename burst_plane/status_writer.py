@@ -122,5 +122,4 @@ def _facts(session: LeaderSession, known: Known, readiness: Readiness) -> Facts:
     with session.lock:
         account = session.accounts[known.spec.function]
         view, saved = account.view(now_s), account.history.saved(now_s)
-    template = known.found.template
-    return Facts(known.spec.generation, known.mode, template, view, saved, known.regular, readiness)
+    return Facts(known.spec.generation, known.mode, view, saved, known.regular, readiness)

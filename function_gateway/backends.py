@@ -9,12 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from surgekit.haproxy.runtime import ServerState
 from surgekit.haproxy.slots import Slots
 
-__all__ = ["Pod", "Server", "desired", "difference", "read_back", "slot_name", "weights"]
+__all__ = [
+    "Pod",
+    "Server",
+    "desired",
+    "difference",
+    "read_back",
+    "slot_name",
+    "slot_number",
+    "unused",
+    "weights",
+]
 
 _MOST_WEIGHT = 256  # the most that HAProxy accepts
 _SLOT = re.compile(r"s(\d+)")
@@ -66,6 +76,15 @@ def desired(slots: Slots, pods: Iterable[Pod]) -> dict[int, Server]:
     }
 
 
+def unused(pods: Sequence[Pod], elsewhere: Mapping[str, int]) -> Sequence[Pod]:
+    """The pods without what other replicas still have in flight there; pods without a free place are left
+    out."""
+    if not elsewhere:
+        return pods
+    free = (replace(pod, concurrency=pod.concurrency - elsewhere.get(pod.name, 0)) for pod in pods)
+    return tuple(pod for pod in free if pod.concurrency > 0)
+
+
 def read_back(count: int, servers: Iterable[ServerState]) -> tuple[Slots, dict[int, Server]]:
     """Read back the slots and settings of a running HAProxy, after a restart of the balancer.
 
@@ -73,9 +92,9 @@ def read_back(count: int, servers: Iterable[ServerState]) -> tuple[Slots, dict[i
     """
     taken, left, sent = {}, {}, {}
     for server in servers:
-        if not (found := _SLOT.fullmatch(server.name)):
+        if (number := slot_number(server.name)) is None:
             continue  # the emergency track, and the backup
-        number, name = int(found[1]), Pod(server.address, server.port, 0).name
+        name = Pod(server.address, server.port, 0).name
         if server.weight:
             taken[number] = name
             sent[number] = Server(server.address, server.port, server.weight, 0)
@@ -121,3 +140,8 @@ def _opened(name: str, server: Server) -> list[str]:
 
 def slot_name(number: int) -> str:
     return f"s{number}"
+
+
+def slot_number(name: str) -> int | None:
+    found = _SLOT.fullmatch(name)
+    return int(found[1]) if found else None

@@ -22,21 +22,42 @@ from function_gateway.settings import Settings
 from surgekit.haproxy.runtime import WAIT_FOR_SERVER
 from surgekit.haproxy.traffic import EMERGENCY, EMERGENCY_ID, OWN_BACKEND
 
-__all__ = ["IDEMPOTENT", "NAMESPACES", "ONCE", "SYNCED", "backend_name", "configuration", "write"]
+__all__ = [
+    "IDEMPOTENT",
+    "NAMESPACES",
+    "ONCE",
+    "SYNCED",
+    "backend_name",
+    "configuration",
+    "move_on",
+    "replica_name",
+    "write",
+]
 
 NAMESPACES = "namespaces"  # stick table: requests under way (conn_cur) and refused (gpc0), by namespace
 SYNCED = "synced"  # a backend whose server gets a weight after the first sync; requests wait for it
 IDEMPOTENT, ONCE = "idempotent", "once"  # values in the map of overflow: whether requests may run twice
+REPLICA = "p"  # backends of other replicas: p0, p1, ...
 _PLACEHOLDER = "192.0.2.1:80"  # the address of a slot without a pod (RFC 5737); never dialled
 _GATEWAY = Path(__file__).with_name("gateway.lua")
 # Of `again`: more than all pods of a function take, so `be_conn_free` tells that it has none.
 _WITHOUT_POD = 2_000_000_000
 # Header with a mark for each time the request started over, and one if it was sent to an emergency instance.
-_PASSES, _AGAIN, _ASKED, _MOST_PASSES = "x-surgekit-passes", "+", "e", 8
+_PASSES, _AGAIN, _ASKED, _MOST_PASSES = "x-surgekit-passes", "+", "e", 12
 
 
 def backend_name(number: int) -> str:
     return f"{OWN_BACKEND}{number}"
+
+
+def replica_name(number: int) -> str:
+    return f"{REPLICA}{number}"
+
+
+def move_on(backend: str) -> str:
+    """The command that makes the queue of a backend without a pod start over: setting maxconn makes a server
+    take from the queue."""
+    return f"set maxconn server {backend}/again {_WITHOUT_POD}"
 
 
 def configuration(settings: Settings) -> str:
@@ -96,13 +117,7 @@ def configuration(settings: Settings) -> str:
         "    use_backend %[var(txn.backend)]",
         "frontend again",
         f"    bind unix@{settings.again} mode 600",
-        *_logs(),
-        "    http-request disable-l7-retry unless METH_GET",
-        f"    http-request deny deny_status 503 if {{ req.fhdr({_PASSES}) -m len ge {_MOST_PASSES} }}",
-        f"    http-request set-header {_PASSES} %[req.fhdr({_PASSES})]{_AGAIN}",
-        *_function(settings, timeout_ms),
-        "    http-request deny deny_status 503 unless { var(txn.backend) -m found }",
-        "    use_backend %[var(txn.backend)]",
+        *_passed_on(settings, timeout_ms),
         "backend clients",
         "    stick-table type ipv6 size 100k expire 2m store conn_cur",
         f"backend {NAMESPACES}",
@@ -110,6 +125,15 @@ def configuration(settings: Settings) -> str:
         f"backend {SYNCED}",
         f"    server {SYNCED} {_PLACEHOLDER} weight 0",
     ]
+    if settings.replicas_service:
+        lines += [
+            "frontend forwarded",
+            f"    bind {settings.address}:{settings.forward_port}",
+            f"    tcp-request connection reject unless {{ src,map_ip({settings.replicas_map}) -m found }}",
+            *_passed_on(settings, timeout_ms),
+        ]
+        for number in range(settings.most_replicas):
+            lines += _replica(settings, replica_name(number), timeout_ms)
     for number in range(settings.functions):
         lines += _backend(settings, backend_name(number), timeout_ms)
     return "\n".join(lines) + "\n"
@@ -118,9 +142,9 @@ def configuration(settings: Settings) -> str:
 def _lines_for_the_placement(settings: Settings) -> list[str]:
     """Over a stream: a datagram socket holds 10 (net.unix.max_dgram_qlen), and HAProxy drops the rest.
 
-    A ring of HAProxy 2.6 connects again and again without a pause while nobody listens (half a core). So it
-    connects to HAProxy itself, which discards the lines while there is no placement: a new one knows nothing
-    of requests that asked before."""
+    While nobody listens, a ring of HAProxy 2.6 connects again and again without a pause (half a core). There
+    it connects to HAProxy itself, which discards the lines while there is no placement: a new one knows
+    nothing of requests that asked before."""
     lines, nobody = settings.directory / "lines.sock", settings.directory / "nobody.sock"
     check = "check inter 500ms rise 1 fall 1 observe layer4 error-limit 1 on-error mark-down"
     return [
@@ -130,6 +154,9 @@ def _lines_for_the_placement(settings: Settings) -> list[str]:
         "    size 1048576",
         "    timeout connect 1s",
         "    timeout server 1h",
+        ".if version_atleast(3.0)",
+        f"    server placement unix@{settings.placement_log}",
+        ".else",
         f"    server placement unix@{lines}",
         "listen lines",
         "    mode tcp",
@@ -145,6 +172,7 @@ def _lines_for_the_placement(settings: Settings) -> list[str]:
         "    timeout client 1h",
         "    tcp-request inspect-delay 1s",
         "    tcp-request content reject if WAIT_END",
+        ".endif",
     ]
 
 
@@ -169,6 +197,44 @@ def _function(settings: Settings, timeout_ms: int) -> list[str]:
     ]
 
 
+def _passed_on(settings: Settings, timeout_ms: int) -> list[str]:
+    """What a frontend does with requests that went through another frontend first."""
+    return [
+        *_logs(),
+        "    http-request disable-l7-retry unless METH_GET",
+        f"    http-request deny deny_status 503 if {{ req.fhdr({_PASSES}) -m len ge {_MOST_PASSES} }}",
+        f"    http-request set-header {_PASSES} %[req.fhdr({_PASSES})]{_AGAIN}",
+        # Replicas that do not agree yet send a request to and fro.
+        f"    http-request set-var(txn.passes) req.fhdr({_PASSES}),length",
+        "    http-request lua.pause if { var(txn.passes) -m int gt 2 }",
+        *_function(settings, timeout_ms),
+        "    http-request deny deny_status 503 unless { var(txn.backend) -m found }",
+        "    use_backend %[var(txn.backend)]",
+    ]
+
+
+def _replica(settings: Settings, backend: str, timeout_ms: int) -> list[str]:
+    """Another replica, which owns functions. While it is gone, requests wait here until they have moved."""
+    return [
+        f"backend {backend}",
+        f"    timeout server {2 * timeout_ms + 5000}ms",  # it may queue there, and then be worked on
+        "    retries 5",
+        *_wait_for_pod(backend, timeout_ms),
+        f"    server replica {_PLACEHOLDER} weight 0 maxconn {_WITHOUT_POD // 2} source {settings.address}",
+        f"    server again unix@{settings.again} backup maxconn {_WITHOUT_POD}",
+    ]
+
+
+def _wait_for_pod(backend: str, timeout_ms: int) -> list[str]:
+    return [
+        f"    acl without_pod be_conn_free ge {_WITHOUT_POD}",
+        "    acl placed var(txn.address) -m found",
+        f"    http-request lua.wait_for_pod {backend} {_WITHOUT_POD} {timeout_ms} if without_pod !placed",
+        # Late, or its client left.
+        "    http-request deny deny_status 503 if without_pod !placed !{ var(txn.moved) -m bool }",
+    ]
+
+
 def _backend(settings: Settings, backend: str, timeout_ms: int) -> list[str]:
     budget_ms = round(settings.placement_timeout_s * 1000)
     overflow = f"var(txn.function),map({settings.overflow_map})"
@@ -190,9 +256,7 @@ def _backend(settings: Settings, backend: str, timeout_ms: int) -> list[str]:
         "    http-request set-dst-port var(txn.port) if placed",
         f"    http-request disable-l7-retry if placed !{{ var(txn.overflow) -m str {IDEMPOTENT} }}",
         f"    http-request set-header {_PASSES} %[req.fhdr({_PASSES})]{_ASKED} if placed",
-        f"    http-request lua.wait_for_pod {backend} {_WITHOUT_POD} {timeout_ms} if without_pod !placed",
-        # Late, or its client left.
-        "    http-request deny deny_status 503 if without_pod !placed !{ var(txn.moved) -m bool }",
+        *_wait_for_pod(backend, timeout_ms)[2:],
         f"    use-server {EMERGENCY} if placed",
         f"    server {EMERGENCY} 0.0.0.0 id {EMERGENCY_ID} weight 0 pool-max-conn 0",
         # One line a slot, and no `server-template`: a test lab adds a network namespace to each line,
@@ -210,6 +274,6 @@ def write(settings: Settings) -> None:
     settings.directory.mkdir(parents=True, exist_ok=True)
     for script in (WAIT_FOR_SERVER, _GATEWAY):
         (settings.directory / script.name).write_text(script.read_text())
-    for empty in (settings.map_file, settings.overflow_map):
+    for empty in (settings.map_file, settings.overflow_map, settings.replicas_map):
         empty.write_text("")
     (settings.directory / "haproxy.cfg").write_text(configuration(settings))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
 import structlog
 
+from function_gateway.backends import Pod, unused
 from function_gateway.balancer import Balancer, Refused
 from function_gateway.configuration import IDEMPOTENT, NAMESPACES, ONCE
 from function_gateway.endpoints import (
@@ -17,17 +18,20 @@ from function_gateway.endpoints import (
     Endpoints,
     Function,
     Slice,
+    read_addresses,
     read_burst,
     read_concurrency,
     read_slice,
 )
+from function_gateway.link import Link
 from function_gateway.metrics import BalancerMetrics
+from function_gateway.ownership import Ownership
 from function_gateway.quotas import Refusals
 from function_gateway.settings import Settings
 from surgekit.haproxy.runtime import Runtime
 from surgekit.kube.client import Kube
 from surgekit.kube.events import EventRecorder
-from surgekit.kube.table import ObjectTable, Unreadable, by_uid
+from surgekit.kube.table import ObjectTable, RowTable, Unreadable, by_uid
 from surgekit.kube.watch import Watch
 from surgekit.process import controller
 from surgekit.process.health_server import serve
@@ -39,9 +43,17 @@ log = structlog.get_logger(__name__)
 SLICES = "/apis/discovery.k8s.io/v1/endpointslices"
 BURST_FUNCTIONS = "/apis/surgekit.dev/v1alpha1/burstfunctions"
 _POLL_S = 0.25  # how soon a new HAProxy is noticed; it holds requests until then
+_HAND_OVER_S = 0.05  # between two looks at the requests of functions that moved away
+_LEAVE_S = 8.0  # that this process waits for them at its end; gunicorn gives it 10
+_SETTLE_S = 2.0  # that a new replica waits to hear the others
+_AGREE_S = 0.01
 _PAUSE_S = 1.0  # after a round that failed
 _STUCK_S = 60.0
 _QUOTAS_S = 5.0  # between two looks at what was refused
+
+
+class Unsettled(Exception):
+    """It is not known yet what other replicas do."""
 
 
 class Controller(controller.Controller):
@@ -51,7 +63,7 @@ class Controller(controller.Controller):
         haproxy = Runtime(settings.control)
         self._balancer = Balancer(settings, haproxy)
         self._endpoints, self._lock = Endpoints(), threading.Lock()
-        self._changed = threading.Event()
+        self._changed, self._leaving = threading.Event(), threading.Event()
         state, events = self._endpoints, EventRecorder(kube, "balancer")
         unreadable, self._service_events = Unreadable(events), events.about("v1", "Service")
 
@@ -98,6 +110,24 @@ class Controller(controller.Controller):
             "burstfunctions": Watch(kube, BURST_FUNCTIONS, bursts, may_be_absent=True),
             "pods": Watch(kube, "/api/v1/pods", pods, labelSelector=COMBOFUNC),
         }
+        self._settings = settings
+        self._ownership: Ownership | None = None
+        self._link = Link(
+            settings.address, settings.replica_port, settings.forward_port, self._changed.set
+        )  # fmt: skip
+        self._left: Mapping[str, Mapping[str, int]] = {}
+        self._began_s = time.monotonic()
+        if settings.replicas_service:
+            namespace, _, service = settings.replicas_service.partition("/")
+            self._replica_slices = RowTable(
+                unreadable, read_addresses, key=by_uid, lock=self._lock, on_change=self._changed.set
+            )
+            self._watches["replicas"] = Watch(
+                kube,
+                f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices",
+                self._replica_slices,
+                labelSelector=f"kubernetes.io/service-name={service}",
+            )
         self.metrics = BalancerMetrics(self._balancer, haproxy)
         self.metrics.registry.register(unreadable)
         self._complaints: dict[tuple[str, Function], int] = {}
@@ -117,23 +147,29 @@ class Controller(controller.Controller):
         )
         for watch in self._watches.values():
             self.run_beside(watch)
+        if settings.replicas_service:
+            self.run_beside(self._link)
         self.loop("haproxy", self._step, _STUCK_S)
 
     def _ages_s(self, now_s: float) -> dict[str, float]:
         return {name: watch.age_s(now_s) for name, watch in self._watches.items()}
 
     def _step(self) -> float:
-        changed = self._changed.wait(_POLL_S)
+        changed = self._changed.wait(_HAND_OVER_S if self._left else _POLL_S)
         if not all(watch.synced.is_set() for watch in self._watches.values()):
             return 0.05
         try:
-            if changed or self._balancer.is_restarted():
+            if changed or self._left or self._balancer.is_restarted():
                 self._changed.clear()
                 self._tell()
             self._look_at_quotas()
         except OSError as error:
             self._failed("unreachable", f"HAProxy does not answer: {error}")
             return _POLL_S
+        except Unsettled as error:
+            self._missing = str(error)
+            self._changed.set()
+            return _HAND_OVER_S
         except Refused as error:
             self._failed("refused", f"HAProxy refuses: {error}")
             return _PAUSE_S
@@ -146,14 +182,67 @@ class Controller(controller.Controller):
     def _tell(self) -> None:
         with self._lock:
             functions, unknown = self._endpoints.functions(), self._endpoints.unknown()
-            overflow = self._endpoints.overflow()
-        self._balancer.sync(
-            functions, {f: IDEMPOTENT if burst.idempotent else ONCE for f, burst in overflow.items()}
-        )
+            overflow = {
+                function: IDEMPOTENT if burst.idempotent else ONCE
+                for function, burst in self._endpoints.overflow().items()
+            }
+        if self._settings.replicas_service:
+            self._tell_with_others(functions, overflow)
+        else:
+            self._balancer.sync(functions, overflow)
         self.metrics.unknown.clear()
         for function, count in unknown.items():
             self.metrics.unknown.labels(function.namespace, function.name).set(count)
         self._complain(unknown)
+
+    def _tell_with_others(
+        self, functions: Mapping[Function, Sequence[Pod]], overflow: Mapping[Function, str]
+    ) -> None:
+        """Serve the functions that this replica owns; the others' requests go to their owners."""
+        now_s = time.monotonic()
+        with self._lock:
+            listed = {address for row in self._replica_slices.rows.values() for address in row.addresses}
+        self._link.list_peers(listed)
+        if not self._link.settled and now_s - self._began_s < _SETTLE_S:
+            raise Unsettled("other replicas are not heard yet")
+        if self._ownership is None:
+            # Grows over restarts, so that nobody takes an old answer for a new one.
+            self._ownership = Ownership(
+                self._settings.address, time.time_ns() // 1000, self._balancer.gives_out
+            )
+        self._ownership.leaves = self._leaving.is_set()
+        said, mute = self._link.heard(now_s)
+        by_host = {function.host: function for function in functions}
+        move = self._ownership.look(by_host.keys(), said, mute, now_s)
+        mine = {
+            f: unused(functions[f], move.in_flight.get(host, {}))
+            for host, f in by_host.items()
+            if host in move.holds
+        }
+        waits = {by_host[host]: () for host in move.waits}
+        elsewhere = {by_host[host]: address for host, address in move.owners.items()}
+        may = {function: how for function, how in overflow.items() if function in mine}
+        self._balancer.sync({**mine, **waits}, may, elsewhere, self._link.peers)
+        self._left = self._balancer.in_flight()
+        self._ownership.ready = True
+        self._link.publish(self._ownership.statement(self._left))
+        if move.waits:
+            self._changed.set()  # until the others agree, or patience ends
+            time.sleep(_AGREE_S)
+
+    def stop(self) -> None:
+        """Hand this replica's functions over first."""
+        if self._settings.replicas_service and self._ownership is not None:
+            self._leaving.set()
+            self._changed.set()
+            until_s = time.monotonic() + _LEAVE_S
+            while time.monotonic() < until_s and not self._is_handed_over():
+                time.sleep(_HAND_OVER_S)
+        super().stop()
+
+    def _is_handed_over(self) -> bool:
+        assert self._ownership is not None  # noqa: S101  # stop has looked
+        return self._ownership.left and not self._left
 
     def _look_at_quotas(self) -> None:
         """Tell owners: once of each function without a backend, now and then that requests are refused."""

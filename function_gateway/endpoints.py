@@ -19,10 +19,12 @@ __all__ = [
     "BURST_FUNCTION",
     "COMBOFUNC",
     "CONCURRENCY",
+    "Addresses",
     "Burst",
     "Endpoints",
     "Function",
     "Slice",
+    "read_addresses",
     "read_burst",
     "read_concurrency",
     "read_slice",
@@ -56,6 +58,13 @@ class Burst:
     concurrency: int = 1  # requests that a pod takes at once
     overflow: bool = False  # whether requests may go to the emergency track
     idempotent: bool = False  # whether a request may run again after function code has seen it
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Replicas of the load balancer, whether ready or not."""
+
+    addresses: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -243,3 +252,9 @@ def read_burst(obj: Json) -> Burst:
     overflow = any(one.get("type") == "Overflow" and one.get("status") == "True" for one in conditions)
     function = Function(meta["namespace"], meta["name"])
     return Burst(function, concurrency, overflow, spec.get("idempotent", False))
+
+
+@checked
+def read_addresses(obj: Json) -> Addresses:
+    found = (endpoint["addresses"][0] for endpoint in obj.get("endpoints") or [] if endpoint.get("addresses"))
+    return Addresses(tuple(address for address in found if _is_address(address)))

@@ -45,6 +45,11 @@ core.register_action("place", { "http-req" }, function(txn, path, budget_ms)
     end
 end, 2)
 
+-- Holds a request that was passed on several times: 10 ms, 20 ms, ..., 5 s in all.
+core.register_action("pause", { "http-req" }, function(txn)
+    core.msleep(math.floor(10 * 2 ^ (txn:get_var("txn.passes") - 3)))
+end)
+
 -- Without any pod, HAProxy would send the request to the backend's backup server at once. Here it waits for a
 -- pod, for the function's move to another backend, or until it is late.
 core.register_action("wait_for_pod", { "http-req" }, function(txn, backend, without_pod, limit_ms)

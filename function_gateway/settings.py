@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,7 +15,8 @@ from surgekit.haproxy.gateway_files import (
     PLACEMENT_LOG,
     STATISTICS,
 )
-from surgekit.process.settings import ProcessSettings, setting
+from surgekit.kube.api_path import is_name
+from surgekit.process.settings import ProcessSettings, SettingsError, setting
 
 __all__ = ["Settings"]
 
@@ -45,6 +47,17 @@ class Settings(ProcessSettings):
         1.0, "seconds a request waits for an emergency instance's address; then it waits for a pod",
         minimum=0.01, maximum=60.0,
     )  # fmt: skip
+    replicas_service: str = setting(
+        "", "NAMESPACE/NAME of the headless Service of the balancer's replicas; empty: there is one replica"
+    )
+    address: str = setting("", "this pod's address, at which other replicas reach it")
+    forward_port: int = setting(
+        8001, "where HAProxy takes what other replicas forward", minimum=1, maximum=65535
+    )
+    replica_port: int = setting(
+        8002, "where other replicas read what this one says of itself", minimum=1, maximum=65535
+    )
+    most_replicas: int = setting(8, "most replicas", minimum=2, maximum=64)
     max_connections: int = setting(
         4000,
         "most clients at a time; each takes two file descriptors",
@@ -63,6 +76,17 @@ class Settings(ProcessSettings):
         minimum=1,
         maximum=1000000,
     )
+
+    def __post_init__(self) -> None:
+        if not self.replicas_service:
+            return
+        namespace, slash, name = self.replicas_service.partition("/")
+        if not slash or not is_name(namespace) or not is_name(name):
+            raise SettingsError(f"replicas_service: {self.replicas_service!r} is not NAMESPACE/NAME")
+        try:
+            ip_address(self.address)
+        except ValueError:
+            raise SettingsError(f"address: {self.address!r} is no address of this pod") from None
 
     @property
     def control(self) -> Path:
@@ -92,3 +116,8 @@ class Settings(ProcessSettings):
     def again(self) -> Path:
         """HAProxy's socket for requests that start over."""
         return self.directory / "again.sock"
+
+    @property
+    def replicas_map(self) -> Path:
+        """Addresses that may forward requests to this replica."""
+        return self.directory / "replicas.map"

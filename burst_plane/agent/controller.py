@@ -22,7 +22,7 @@ from prometheus_client import CollectorRegistry
 from burst_plane.agent.cgroups import Cgroups
 from burst_plane.agent.container import Workshop
 from burst_plane.agent.images import ImageFault, Images
-from burst_plane.agent.kernel import SEARCH_PATH, become_subreaper
+from burst_plane.agent.kernel import SEARCH_PATH, become_subreaper, reap_others
 from burst_plane.agent.logs import Logs
 from burst_plane.agent.metrics import PulseletMetrics
 from burst_plane.agent.networks import NetworkFault, Networks, node_addresses, node_resolvers
@@ -148,6 +148,7 @@ class Process:
     async def _beat(self) -> None:
         while True:
             self._began_s = time.monotonic()
+            reap_others()
             await asyncio.sleep(_BEAT_S)
 
     async def _clean(self) -> None:

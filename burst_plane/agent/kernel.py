@@ -16,8 +16,8 @@ from pathlib import Path
 
 __all__ = [
     "MS_BIND", "MS_NODEV", "MS_NOEXEC", "MS_NOSUID", "MS_RDONLY", "MS_REMOUNT", "SEARCH_PATH", "Child",
-    "announce", "become_subreaper", "bring_up", "make_network_namespace", "mount", "mount_overlay", "run",
-    "unmount",
+    "announce", "become_subreaper", "bring_up", "make_network_namespace", "mount", "mount_overlay",
+    "reap_others", "run", "unmount",
 ]  # fmt: skip
 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND = 1, 2, 4, 8, 32, 4096  # <sys/mount.h>
@@ -115,6 +115,18 @@ def announce(network: Path, link: str, address: str) -> None:
             _check(_libc.setns(own.fileno(), _CLONE_NEWNET), "setns back")
 
 
+_children: set[int] = set()  # of which the loop is told
+
+
+def reap_others() -> None:
+    """Let go of what ended and is nobody's: a subreaper gets the orphans of commands that were killed."""
+    with suppress(ChildProcessError):
+        while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if ended.si_pid in _children:
+                return  # the loop is about to; others come next time
+            os.waitpid(ended.si_pid, os.WNOHANG)
+
+
 class Child:
     """A process whose end the loop notices. Also one that a command left to us, the subreaper."""
 
@@ -123,6 +135,7 @@ class Child:
         self.pid, self._on_end = pid, on_end
         self._loop = asyncio.get_running_loop()
         self._pidfd = os.pidfd_open(pid)
+        _children.add(pid)
         self.ended: asyncio.Future[int] = self._loop.create_future()  # exit code, or -signal
         self._loop.add_reader(self._pidfd, self._reap)
 
@@ -156,6 +169,7 @@ class Child:
             if status is None:
                 return
             code = status.si_status if status.si_code == os.CLD_EXITED else -status.si_status
+        _children.discard(self.pid)
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
         if not self.ended.done():

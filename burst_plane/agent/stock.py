@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
+from msgspec.structs import replace
 
 from burst_plane.agent.container import Container, ContainerFault, ImageLostError, Workshop
 from burst_plane.agent.images import Image, ImageFault, Images
@@ -81,6 +82,8 @@ class Stock:
         self._spare_networks, self._changed = spare_networks, changed
         self._shelves: dict[Function, _Shelf] = {}
         self._by_name: dict[str, tuple[_Shelf, Container]] = {}
+        self._at_work = 0  # containers being made
+        self._initialising: Counter[str] = Counter()  # frozen ones whose port is not open yet, by namespace
         self._wake = asyncio.Event()
         self._network_fault, self._network_not_before_s, self._network_failures = "", 0.0, 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -145,6 +148,10 @@ class Stock:
             self._share.give_back(container.name)
             self._changed()
             self.wake()
+        for _ in range(10):  # plugins take a core for 20 to 50 ms, which a start may need, but not for ever
+            if not self.starting:
+                break
+            await asyncio.sleep(_BUSY_S)
         await self._networks.remove(container.network)
 
     def frozen_bytes(self) -> int:
@@ -254,8 +261,7 @@ class Stock:
                 self._give_up(shelf.frozen.pop())
         if now_s < self._network_not_before_s:
             return False
-        making = sum(sum(shelf.making.values()) for shelf in self._shelves.values())
-        if making < _AT_ONCE and (what := self._next(now_s)):
+        if self._at_work < _AT_ONCE and (what := self._next(now_s)):
             self._begin(what)
             return True
         if self._shelves and self._networks.ready < self._spare_networks:
@@ -272,16 +278,23 @@ class Stock:
         created_bytes = sum(len(s.created) + s.making[Kind.CREATED] for s in shelves) * self._created_bytes
         most_created_bytes = int(share.total.memory_bytes * _CREATED_SHARE)
         return next_to_make(
-            (shelf.preparation for shelf in shelves),
+            map(self._makeable, (shelf.preparation for shelf in shelves)),
             held,
             min(self._ready_bytes - frozen_bytes, share.free.memory_bytes),
             min(most_created_bytes - created_bytes, share.free.memory_bytes),
             self._created_bytes,
         )
 
+    def _makeable(self, preparation: Preparation) -> Preparation:
+        """How long a function takes to open its port is its author's doing: one at a time in a namespace."""
+        busy = self._initialising[preparation.function.namespace]
+        return replace(preparation, frozen=0) if busy else preparation
+
     def _begin(self, what: Make) -> None:
         shelf = self._shelves[what.function]
         shelf.making[what.kind] += 1
+        self._at_work += 1
+        self._initialising[what.function.namespace] += what.kind is Kind.FROZEN
         self._run(self._stock_up(shelf, what.kind))
 
     async def _stock_up(self, shelf: _Shelf, kind: Kind) -> None:
@@ -291,10 +304,7 @@ class Stock:
         error = ""
         try:
             memory_bytes = spec.memory_bytes if kind is Kind.FROZEN else self._created_bytes
-            if not self._share.set(name, Amount(memory_bytes=memory_bytes)):
-                raise ContainerFault("no memory is left of the share")
-            assert shelf.image is not None  # noqa: S101  (a shelf without one is blocked)
-            container = await self._make(name, shelf.preparation, shelf.image)
+            container = await self._make_within(memory_bytes, name, shelf)
             if kind is Kind.FROZEN:
                 await self._workshop.start(container, _now_s() + _INITIALISED_S)
                 await self._workshop.freeze(container)
@@ -310,6 +320,7 @@ class Stock:
             log.exception("not made ready")
             error = type(fault).__name__
         shelf.making[kind] -= 1
+        self._initialising[shelf.preparation.function.namespace] -= kind is Kind.FROZEN
         if error:
             self._failed(shelf, error)
         else:
@@ -324,6 +335,16 @@ class Stock:
             self.made[kind] += 1
         self._changed()
         self.wake()
+
+    async def _make_within(self, memory_bytes: int, name: str, shelf: _Shelf) -> Container:
+        """Raise ContainerFault."""
+        try:
+            if not self._share.set(name, Amount(memory_bytes=memory_bytes)):
+                raise ContainerFault("no memory is left of the share")
+            assert shelf.image is not None  # noqa: S101  (a shelf without one is blocked)
+            return await self._make(name, shelf.preparation, shelf.image)
+        finally:
+            self._at_work -= 1
 
     async def _make(self, name: str, preparation: Preparation, image: Image) -> Container:
         """Raise ContainerFault; then nothing is left of it."""
@@ -343,7 +364,7 @@ class Stock:
     async def _get_image(self, shelf: _Shelf) -> None:
         spec = shelf.preparation.spec
         try:
-            shelf.image = await self._images.get(spec.image, spec.pull_auth)
+            shelf.image = await self._images.get(spec.image, spec.pull_auth, spec.always_pull)
         except ImageFault as error:
             self._failed(shelf, str(error))
         else:

@@ -10,14 +10,16 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from burst_plane.burst_function import Variant
-from burst_plane.model import Function, NodeState, Started
+from burst_plane.model import Function, NodeState, Prepared, Started
 from burst_plane.placement.choice import Candidate, Need, choose
 from burst_plane.wire.messages import AgentAddress, Directory, Listed
 
 __all__ = ["Desk", "Placing", "Running"]
 
+K = TypeVar("K")
 _SILENT_S = 3.0  # an agent that says nothing for so long is not asked; it speaks each second
 _FORGOTTEN_S = 30.0  # past its longest time; the line that says that a request ended may be lost
 
@@ -43,7 +45,6 @@ class Running:
     template: str
     instance: str = ""  # empty while it is being started
     started_s: float = math.inf
-    assumed: bool = True  # its agent's account does not hold it yet
 
 
 class Desk:
@@ -52,7 +53,12 @@ class Desk:
         self._listed: dict[str, Listed] = {}
         self._agents: dict[str, AgentAddress] = {}
         self._states: dict[str, tuple[NodeState, float]] = {}
+        self._prepared: dict[str, dict[tuple[Function, str], Prepared]] = {}  # by node
         self._running: dict[str, Running] = {}
+        # Of these, by node, those that its agent's account does not hold yet.
+        self._assumed: dict[str, dict[str, Running]] = {}
+        self._of_function: Counter[Function] = Counter()
+        self._of_namespace: Counter[str] = Counter()
         self._turn = 0
 
     # What is known
@@ -67,20 +73,22 @@ class Desk:
         self._listed = {listed.function.host: listed for listed in directory.functions}
         self._agents = {agent.node: agent for agent in directory.agents}
         for gone in self._states.keys() - self._agents.keys():
-            del self._states[gone]
+            self.lost(gone)
         return True
 
     def heard(self, node: str, state: NodeState, now_s: float) -> None:
         if node not in self._agents:
             return
         self._states[node] = (state, now_s)
-        for request, running in self._running.items():
-            if running.node == node and running.started_s < now_s and running.assumed:
-                self._running[request] = replace(running, assumed=False)
+        self._prepared[node] = {(p.function, p.template): p for p in state.prepared}
+        assumed = self._assumed.get(node, {})
+        for request in [request for request, running in assumed.items() if running.started_s < now_s]:
+            del assumed[request]
 
     def lost(self, node: str) -> None:
         """The agent's stream ended; it is asked again when it speaks again."""
         self._states.pop(node, None)
+        self._prepared.pop(node, None)
 
     @property
     def agents(self) -> Mapping[str, AgentAddress]:
@@ -116,37 +124,45 @@ class Desk:
         if listed.mode != "enforce":
             return Placing(self._agents[node], listed, "shadow")
         forget_s = now_s + listed.longest_s + _FORGOTTEN_S
-        self._running[request] = Running(listed.function, node, need, now_s, forget_s, listed.template)
+        running = Running(listed.function, node, need, now_s, forget_s, listed.template)
+        self._running[request] = self._assumed.setdefault(node, {})[request] = running
+        self._of_function[running.function] += 1
+        self._of_namespace[running.function.namespace] += 1
         return Placing(self._agents[node], listed)
 
     def started(self, request: str, started: Started, now_s: float) -> bool:
         """False: its request ended meanwhile, so the instance is to be ended."""
         if (running := self._running.get(request)) is None:
             return False
-        self._running[request] = replace(running, instance=started.instance, started_s=now_s)
+        running = replace(running, instance=started.instance, started_s=now_s)
+        self._running[request] = self._assumed.setdefault(running.node, {})[request] = running
         return True
 
     def failed(self, request: str) -> None:
         """Nothing runs for this request."""
-        self._running.pop(request, None)
+        self.ended(request)
 
     def ended(self, request: str) -> Running | None:
         """The request is over; what ran for it."""
-        return self._running.pop(request, None)
+        if (running := self._running.pop(request, None)) is None:
+            return None
+        self._assumed[running.node].pop(request, None)
+        _count_down(self._of_function, running.function)
+        _count_down(self._of_namespace, running.function.namespace)
+        return running
 
     def overdue(self, now_s: float) -> dict[str, Running]:
         """Forget instances that must have ended long ago."""
         gone = {request: of for request, of in self._running.items() if of.forget_s <= now_s}
         for request in gone:
-            del self._running[request]
+            self.ended(request)
         return gone
 
     def _over_cap(self, listed: Listed) -> str:
         """A function's requests all come to one placement, a namespace's to each: those share its cap."""
-        mine = Counter(running.function for running in self._running.values())
-        if mine[listed.function] >= listed.most_instances:
+        if self._of_function[listed.function] >= listed.most_instances:
             return "function-cap"
-        of_namespace = sum(n for f, n in mine.items() if f.namespace == listed.function.namespace)
+        of_namespace = self._of_namespace[listed.function.namespace]
         share = math.ceil(self.directory.most_in_namespace / max(self.directory.placements, 1))
         return "namespace-cap" if of_namespace >= share else ""
 
@@ -154,11 +170,10 @@ class Desk:
         state, _ = self._states[node]
         if state.draining:
             return None
-        assumed = [r for r in self._running.values() if r.node == node and r.assumed]
+        assumed = self._assumed.get(node, {}).values()
         same = sum(r.template == listed.template for r in assumed)
-        found = [p for p in state.prepared if p.function == listed.function and p.template == listed.template]
-        frozen = sum(p.frozen for p in found)
-        created = sum(p.created for p in found)
+        found = self._prepared[node].get((listed.function, listed.template))
+        frozen, created = (found.frozen, found.created) if found else (0, 0)
         return Candidate(
             node,
             state.cpu_millis,
@@ -166,7 +181,13 @@ class Desk:
             state.memory_bytes_free - sum(r.need.memory_bytes for r in assumed),
             max(frozen - same, 0),
             max(created - max(same - frozen, 0), 0),
-            any(p.image_present for p in found),
+            found is not None and found.image_present,
             sum(not r.instance for r in assumed),
             self._agents[node].speed,
         )
+
+
+def _count_down(counted: Counter[K], key: K) -> None:
+    counted[key] -= 1
+    if not counted[key]:
+        del counted[key]

@@ -40,6 +40,7 @@ log = structlog.get_logger(__name__)
 _FIRST_S, _LONGEST_S = 0.1, 3.0  # of the back-off
 _ALIVE_EVERY_S = 1.0  # agents end the instances of a placement that they do not hear
 _END_S = 2.0  # an End may take
+_LEAST_BETWEEN_S = 0.05  # two accounts of an agent: no honest one speaks more often
 _ENDED = (WireError, MessageError, OSError)
 
 
@@ -155,6 +156,7 @@ class Link:
                     failures = 0
                     self._clients[agent.node] = client
                     self._desk.heard(agent.node, state, time.monotonic())
+                    await asyncio.sleep(_LEAST_BETWEEN_S)
             except _ENDED as error:
                 log.info("agent lost", node=agent.node, error=str(error))
             except Exception:  # a fault of ours must not end the watch for good

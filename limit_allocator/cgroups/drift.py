@@ -37,9 +37,10 @@ class Drift:
         quota_us, limit_bytes = container.wanted_quota_us, container.wanted_memory_bytes
         if quota_us is not None and cpu.quota_us != quota_us:
             found.append(Foreign("quota", cpu.quota_us, quota_us, container.set_quota(quota_us)))
-        elif quota_us is not None and (burst_us := container.burst_us()) != container.wanted_burst_us:
-            ours, result = container.wanted_burst_us, container.set_quota(quota_us)
-            found.append(Foreign("burst", burst_us, ours, result))
+        elif quota_us is not None and container.burst:  # else other tools may set it
+            ours, burst_us = container.wanted_burst_us, container.burst_us()
+            if burst_us != ours:
+                found.append(Foreign("burst", burst_us, ours, container.set_quota(quota_us)))
         if limit_bytes is not None and memory.limit_bytes != limit_bytes:
             result = container.set_memory_limit(limit_bytes)
             found.append(Foreign("memory", memory.limit_bytes, limit_bytes, result))

@@ -72,6 +72,10 @@ class Runtime:
         """The statistics of every backend and of its emergency track, for `traffic.read_traffic`."""
         return self._rows(f"show stat -1 6 {EMERGENCY_ID}")
 
+    def in_use(self, backend: str) -> dict[str, int]:
+        """Requests in each server of a backend, by name."""
+        return {row["svname"]: int(row["scur"]) for row in self._rows(f"show stat {backend} 4 -1")}
+
     def servers(self, backend: str) -> list[ServerState]:
         header, *rows = self._exchange(f"show servers state {backend}").splitlines()[1:]
         names = header.lstrip("# ").split()

@@ -43,6 +43,11 @@ class Slots:
         """Slots by owner."""
         return self._taken
 
+    @property
+    def last(self) -> Mapping[int, str]:
+        """Each slot's owner, or else its last one."""
+        return self._last
+
     def update(self, owners: Collection[str]) -> list[Change]:
         """The changes after which exactly `owners` have a slot, as far as slots suffice."""
         changes = []

@@ -32,7 +32,7 @@ views = st.builds(
 
 def facts(view: View, saved: Any = (), reason: str = "", message: str = "") -> Facts:
     of = Prepared(function=Function("a", "b"), template="t", image_present=True, created=2, error=message)
-    return Facts(3, Mode.ENFORCE, "t", view, saved, Regular(1, 2, reason), Readiness(1, (("n", of),)))
+    return Facts(3, Mode.ENFORCE, view, saved, Regular(1, 2, reason), Readiness(1, (("n", of),)))
 
 
 def check(schema: Any, value: Any, where: str = "status") -> None:

@@ -239,7 +239,7 @@ def test_a_new_haproxy_holds_requests_until_it_was_told() -> None:
             await here.start_haproxy()
             assert await asyncio.to_thread(here.balancer.is_restarted)
             waiting = asyncio.create_task(ask(here))
-            await here.until(lambda: here.haproxy.info()["CurrConns"] == "1", "a request that waits")
+            await here.until(lambda: clients(here) == 1, "a request that waits")
             assert not waiting.done()
             await here.sync({1: 4, 2: 4})
             assert (await waiting)[0] == 200
@@ -429,6 +429,14 @@ def test_one_client_address_has_its_share_of_connections() -> None:
     run(test)
 
 
+def clients(here: World) -> int:
+    return sum(int(row["scur"]) for row in frontends(here) if row["pxname"] == "functions")
+
+
 def denied_connections(here: World) -> int:
+    return sum(int(row["dcon"] or 0) for row in frontends(here))
+
+
+def frontends(here: World) -> list[dict[str, str]]:
     said = here.haproxy._exchange("show stat -1 1 -1").lstrip("# ")
-    return sum(int(row["dcon"] or 0) for row in csv.DictReader(io.StringIO(said)))
+    return list(csv.DictReader(io.StringIO(said)))

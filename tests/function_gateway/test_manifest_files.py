@@ -36,7 +36,9 @@ def test_haproxy_is_where_the_settings_say() -> None:
     (haproxy,) = (c for c in containers() if c["name"] == "haproxy")
     defaults = Settings()
     assert haproxy["command"][-1] == str(defaults.directory / "haproxy.cfg")
-    (port,) = haproxy["ports"]
-    assert defaults.listen.endswith(f":{port['containerPort']}")
+    (balancer,) = (c for c in containers() if c["name"] == "balancer")
+    found = {p["name"]: p["containerPort"] for c in (haproxy, balancer) for p in c["ports"]}
+    assert defaults.listen.endswith(f":{found['functions']}")
+    assert (found["forwarded"], found["replicas"]) == (defaults.forward_port, defaults.replica_port)
     for container in containers():
         assert str(defaults.directory) in [mount["mountPath"] for mount in container["volumeMounts"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -60,6 +61,12 @@ def test_traffic_that_cannot_flow_is_refused_before_anything_is_started(
     result = CliRunner().invoke(app, ["lab", "up", "--with", "traffic"])
     assert isinstance(result.exception, LabError)
     assert "CAP_SYS_ADMIN" in str(result.exception)
+
+
+def test_two_extras_with_a_gateway_each_are_refused() -> None:
+    result = CliRunner().invoke(app, ["lab", "up", "--with", "burst,traffic"])
+    assert result.exit_code == 2
+    assert "each has its own gateway" in re.sub(r"\W+", " ", result.output)
 
 
 def test_what_a_lab_can_have_besides_is_told(run: Run) -> None:

@@ -53,6 +53,7 @@ class World:
 
     chance: random.Random
     fails: float = 0.0
+    hangs: set[Function] = field(default_factory=set)  # functions that never open their port
     containers: dict[str, Container] = field(default_factory=dict)
     running: dict[str, Container] = field(default_factory=dict)  # not waiting, not frozen
     networks: set[str] = field(default_factory=set)
@@ -88,6 +89,9 @@ class FakeWorkshop:
     async def start(self, container: Container, deadline_s: float) -> None:
         self._run(container)
         await self.world.pass_time()
+        if container.function in self.world.hangs:
+            await asyncio.sleep(deadline_s - asyncio.get_running_loop().time())
+            raise TimeoutError
         if self.world.fails_now():
             raise ContainerFault("start")
         if asyncio.get_running_loop().time() > deadline_s:
@@ -124,7 +128,7 @@ class FakeImages:
     def __init__(self, world: World) -> None:
         self.world = world
 
-    async def get(self, name: str, _pull_auth: str) -> Image:
+    async def get(self, name: str, _pull_auth: str, _always_pull: bool) -> Image:
         await self.world.pass_time()
         if self.world.fails_now():
             raise ImageFault(name)

@@ -241,6 +241,22 @@ def test_endless_starts_do_not_stop_the_background() -> None:
     acting(act)
 
 
+def test_functions_that_hang_keep_no_others_from_being_made_ready() -> None:
+    slow = [Preparation(function=Function("slow", f"f{n}"), spec=SPEC, frozen=1) for n in range(20)]
+
+    async def act(node: FakeNode) -> None:
+        node.world.hangs = {each.function for each in slow}
+        await node.prepare(*slow)
+        await node.until(lambda: bool(node.world.running))
+        await node.prepare(*slow, Preparation(function=F, spec=SPEC, created=3, frozen=1))
+        await node.until(
+            lambda: (node.stock.prepared()[-1].created, node.stock.prepared()[-1].frozen) == (3, 1), 15
+        )
+        node.check()
+
+    acting(act)
+
+
 def test_a_placement_is_a_gateway_for_as_long_as_it_watches() -> None:
     """The controller watches, too, and is none. An address that is free again may be a tenant's pod's."""
     placement, controller = Caller("placement", "10.0.0.1"), Caller("controller", "10.0.0.2")

@@ -6,6 +6,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from burst_plane.model import Function, NodeState, Prepared, Started
@@ -139,3 +141,41 @@ def test_an_instance_of_a_request_that_has_ended_is_known_to_be_superfluous() ->
     placed(of, "r")
     assert of.ended("r")
     assert not of.started("r", Started(instance="i", address="", port=1, origin="cold", start_s=0.0), 0.2)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["place", "place", "started", "failed", "ended", "heard", "overdue"]),
+        st.integers(0, 9),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=100)
+@given(STEPS)
+def test_what_is_counted_is_what_runs(steps: list[tuple[str, int]]) -> None:
+    """Whatever happens in whatever order: caps count each instance once, and nothing of it stays."""
+    other = Function("else", "other")
+    of = desk(listed(most_instances=3, longest_s=1.0), listed(other, longest_s=1.0), most_in_namespace=4)
+    for at, (what, n) in enumerate(steps):
+        now_s, request = 0.1 + at * 0.01, f"r{n}"
+        if what == "place":
+            of.place((RESIZE if n % 2 else other).host, request, now_s)
+        elif what == "started":
+            of.started(request, Started(instance="i", address="", port=1, origin="cold", start_s=0.0), now_s)
+        elif what == "heard":
+            node = "ab"[n % 2]
+            of.heard(node, state(node, RESIZE, other), now_s)
+            assert all(r.started_s >= now_s for r in of._assumed.get(node, {}).values())
+        elif what == "overdue":
+            of.overdue(now_s + n * 10)
+        else:
+            getattr(of, what)(request)
+        runs = of.running
+        assert of._of_function == Counter(r.function for r in runs.values())
+        assert of._of_namespace == Counter(r.function.namespace for r in runs.values())
+        assert of._of_function[RESIZE] <= 3
+        assumed = {request: r for node in of._assumed.values() for request, r in node.items()}
+        assert all(runs[request] == r for request, r in assumed.items())
+        assert assumed.keys() >= {request for request, r in runs.items() if not r.instance}

@@ -105,6 +105,9 @@ def test_burst_follows_the_quota_whichever_way(node: Node, adopt: Adopt) -> None
     assert [(f.what, f.found, f.ours, f.result) for f in found] == [("burst", 1000, 30_000, WRITTEN)]
     assert burst.read_text() == "30000\n"
     assert drift.correct(container, *_tick(container)) == ()
+    container.burst = 0.0
+    burst.write_text("1000")
+    assert drift.correct(container, *_tick(container)) == (), "without bursts of ours it is theirs"
 
 
 def test_nothing_is_written_without_an_original(node: Node) -> None:
