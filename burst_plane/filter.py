@@ -8,6 +8,8 @@ Arrivals are known as counts per step of a second, so each IAT is known with an 
 is every percentile: |sketched - true| < step. A minute of steps holds IATs of at most 60 s in all (besides
 one long one), thus at most 12 different ones: an hour of any function is at most 61 * 12 counters.
 
+Where regular instances are priced (`worth`), `soon` decides about a function's only one by the same IATs.
+
 Without history, that is without two arrivals in the last hour, nothing counts: the emergency track serves a
 rare function at no lasting cost, and if it comes again, that arrival makes the first IAT.
 """
@@ -18,18 +20,38 @@ import math
 from collections import Counter, deque
 from collections.abc import Iterable
 
-__all__ = ["HOUR_S", "STEP_S", "InterArrivals", "counts"]
+__all__ = ["HOUR_S", "STEP_S", "InterArrivals", "counts", "soon"]
 
 HOUR_S = 3600.0  # "over the preceding hour"
 STEP_S = 1.0
 _SLOT_S = 60.0  # IATs are forgotten by the minute in which they ended
 _MOST_KEPT = 64  # different IATs in a saved history
+_AHEAD_S = 20.0  # an instance that is created or kept stays at least about so long
+_LEAST_IATS = 3  # from which on anything is expected
 
 
 def counts(history: InterArrivals, keepalive_s: float, percentile: float, now_s: float) -> bool:
     """Whether an excess invocation that arrives now counts toward regular scaling."""
     typical_s = history.percentile_s(percentile, now_s)
     return typical_s is not None and keepalive_s > typical_s
+
+
+def soon(history: InterArrivals, worth_s: float, now_s: float) -> bool:
+    """Whether an instance that is there now is likely to be used before it has cost more than it saves.
+
+    Of the IATs that are longer than what has passed since the last arrival, some end in the next seconds. An
+    instance that is there for these seconds, or until the request, saves a start with that probability; one
+    start is worth `worth_s` of the instance's time. So an instance waits where requests follow each other
+    closely, goes when they stop, and is there again when a timer is due."""
+    since_s = history.since_last_s(now_s)
+    if since_s is None:
+        return False
+    waits = [(iat_s - since_s, number) for iat_s, number in history.items() if iat_s >= since_s]
+    if not waits or history.count < _LEAST_IATS:
+        return False
+    saved = sum(number for wait_s, number in waits if wait_s <= _AHEAD_S)
+    spent_s = sum(number * min(wait_s, _AHEAD_S) for wait_s, number in waits)
+    return saved * worth_s > spent_s
 
 
 class InterArrivals:
@@ -66,6 +88,15 @@ class InterArrivals:
             if seen >= rank:
                 return steps * self._step_s
         return None
+
+    def since_last_s(self, now_s: float) -> float | None:
+        """Since the latest arrival; None if no IAT can begin with it."""
+        self._forget(now_s)
+        return None if self._last is None else max(now_s - self._last * self._step_s, 0.0)
+
+    def items(self) -> Iterable[tuple[float, int]]:
+        """(IAT, how often)."""
+        return ((steps * self._step_s, number) for steps, number in self._total.items())
 
     @property
     def count(self) -> int:

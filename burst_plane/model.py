@@ -51,6 +51,9 @@ class InstanceSpec(_Value, frozen=True):
     scratch_bytes: int = 64 << 20  # what it may write to its root and /tmp together; counts as memory
     security: Security = Security(uid=65534, gid=65534)
     pull_auth: str = ""  # a dockerconfigjson document; never log it
+    always_pull: bool = (
+        False  # the registry says whether this pull_auth may have the image, even if it is here
+    )
     longest_s: float = 300.0  # an invocation is ended after this time
 
     @property

@@ -144,6 +144,7 @@ def _read(pod: Json, resolved: Resolved, port: int | str | None, longest_s: floa
         memory_bytes=_amount(f"{where}.resources.limits.memory", limits["memory"], 1),
         security=_security(spec, container, where),
         pull_auth=_pull_auth(spec, resolved),
+        always_pull=container.get("imagePullPolicy") == "Always",
         longest_s=longest_s,
     )
 

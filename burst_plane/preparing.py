@@ -12,6 +12,7 @@ a node comes or goes, only the functions that were there move.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections import Counter, deque
@@ -33,11 +34,11 @@ _MORE_BYTES = 512  # of a preparation beside its spec
 class Sizing:
     hit_share: float = 0.95  # of starts that should find a prepared instance
     refill_s: float = 2.0  # to make containers for those that were used
-    least: int = 2  # for a function without excess traffic
+    least: int = 1  # for a function without excess traffic
     most: int = 64
-    least_nodes: int = 2
+    least_nodes: int = 8
     a_node: int = 4  # of one function, before another node is used
-    frozen_starts: int = 3  # in ten minutes; from then on one instance on each node is kept frozen
+    frozen_starts: int = 60  # in ten minutes; from then on one instance on each node is kept frozen
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,5 +150,6 @@ def _fitting(of: list[Preparation], sizes: Mapping[Function, int]) -> tuple[Prep
     return tuple(each for each in of if each.function in kept)
 
 
+@functools.lru_cache(1 << 16)
 def _rank(function: Function, node: str) -> bytes:
     return hashlib.sha256(f"{function.namespace}/{function.name}/{node}".encode()).digest()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from burst_plane.burst_function import BurstFunction
-from burst_plane.filter import InterArrivals, counts
+from burst_plane.burst_function import BurstFunction, Variant
+from burst_plane.filter import InterArrivals, counts, soon
 from burst_plane.preparing import Bursts
 from burst_plane.scaling import Concurrency, Parameters, Scaler
 from burst_plane.wire.messages import FunctionTraffic
+from burst_plane.worth import idle_s
 
 __all__ = ["Account", "Totals", "View", "parameters_of"]
 
@@ -21,15 +22,18 @@ _LEAST_WINDOW_S = 6.0  # the shortest that Knative allows
 _MINUTE_S, _HOUR_S = 60.0, 3600.0
 
 
-def parameters_of(function: BurstFunction) -> Parameters:
-    """A keepalive below the window would mean nothing, so the window is no longer than it."""
+def parameters_of(function: BurstFunction, worth_s: float | None = None) -> Parameters:
+    """A keepalive below the window would mean nothing: the window is no longer than it. `worth_s`: how long
+    an idle instance is worth its memory, instead of the spec's keepalive."""
+    keepalive_s = function.keepalive_s if worth_s is None else worth_s
     # The scale of a ComboFunc counts requests at once, that of everything else pods.
     concurrency = 1 if function.target.kind == "ComboFunc" else function.concurrency
     return Parameters(
         concurrency=float(concurrency),
         target_share=function.target_percentage / 100.0,
-        window_s=min(_WINDOW_S, max(function.keepalive_s, _LEAST_WINDOW_S)),
-        keepalive_s=function.keepalive_s,
+        window_s=min(_WINDOW_S, max(keepalive_s, _LEAST_WINDOW_S)),
+        keepalive_s=keepalive_s,
+        priced=worth_s is not None,
         min_replicas=function.min_replicas,
         max_replicas=function.max_replicas,
     )
@@ -105,14 +109,37 @@ class Account:
         self.totals = Totals()
         self._minute, self._hour = _Recent(1.0, _MINUTE_S), _Recent(_MINUTE_S, _HOUR_S)
         self._latest: dict[str, tuple[FunctionTraffic, float]] = {}  # by placement
+        self._memory_bytes = 0  # of an instance; 0: not known
+        self._busy_s, self._requests = 0.0, 0  # ever
+        self._new, self._excess = 0, 0  # requests and emergency starts since the last tick
 
     def follow(self, function: BurstFunction) -> None:
         """Its spec changed; what was seen stays."""
         self.function = function
-        self.scaler.parameters = parameters_of(function)
+        self._price()
+
+    def weigh(self, memory_bytes: int) -> None:
+        """What an instance takes."""
+        self._memory_bytes = memory_bytes
+
+    @property
+    def keepalive_s(self) -> float:
+        """How long a regular instance may be idle."""
+        return self.scaler.parameters.keepalive_s
+
+    def _price(self) -> None:
+        """ComboFunc has sizes and a keep time of its own."""
+        function = self.function
+        combofunc = function.target.kind == "ComboFunc"
+        priced = function.variant is Variant.BEST and self._memory_bytes > 0 and not combofunc
+        run_s = self._busy_s / self._requests if self._requests else 0.0
+        worth_s = idle_s(function.keepalive_s, self._memory_bytes, run_s) if priced else None
+        self.scaler.parameters = parameters_of(function, worth_s)
 
     def take(self, placement: str, seen: FunctionTraffic, now_s: float) -> None:
         self._latest[placement] = (seen, now_s)
+        self._new += seen.arrivals
+        self._excess += seen.started
         self.totals = self.totals.plus(seen)
         self._minute.add(seen, now_s)
         self._hour.add(seen, now_s)
@@ -121,8 +148,21 @@ class Account:
 
     def tick(self, now_s: float) -> None:
         """Once a second: what all placements see together goes into the window."""
-        if self.heard(now_s):
-            self.scaler.record(self.concurrency(now_s), now_s)
+        new, excess, self._new, self._excess = self._new, self._excess, 0, 0
+        if not self.heard(now_s):
+            return
+        latest = self._drop_late(now_s)
+        self._busy_s += sum(t.in_regular + t.in_emergency for t in latest)
+        self._requests += new
+        self._price()
+        if not self.counts(now_s):
+            new = max(new - excess, 0)
+        now = replace(self.concurrency(now_s), arrivals=new, soon=self.expects(now_s))
+        self.scaler.record(now, now_s)
+
+    def expects(self, now_s: float) -> bool:
+        """Whether one instance should be there for the next request."""
+        return self.scaler.parameters.priced and soon(self.history, self.keepalive_s, now_s)
 
     def heard(self, now_s: float) -> bool:
         """Whether any placement reports it now."""
@@ -138,7 +178,7 @@ class Account:
         )
 
     def counts(self, now_s: float) -> bool:
-        return counts(self.history, self.function.keepalive_s, self.function.threshold_percentile, now_s)
+        return counts(self.history, self.keepalive_s, self.function.threshold_percentile, now_s)
 
     def view(self, now_s: float) -> View:
         latest, now = self._drop_late(now_s), self.concurrency(now_s)

@@ -421,6 +421,33 @@ def escra(
 
 
 @app.command()
+def pulsenet(
+    quick: Annotated[bool, typer.Option("--quick", help="Within 15 minutes: two seeds, short runs.")] = False,
+    simulated: Annotated[bool, typer.Option("--simulated", help="In virtual time: no lab.")] = False,
+    comparison_only: Annotated[
+        bool, typer.Option("--comparison-only", help="With --simulated: nothing is varied.")
+    ] = False,
+    seeds: Seeds = None,
+    trace: Trace = None,
+    json_file: JsonFile = None,
+    plots: Annotated[Path | None, typer.Option(help="Write pictures into this folder.")] = None,
+) -> None:
+    """Slowdown and cost: PulseNet, and Knative, synchronous creation, predictors, warm pools, Dirigent."""
+    from experiments.pulsenet import command as bench_pulsenet
+
+    if not simulated:
+        raise typer.BadParameter("only in virtual time yet", param_hint="--simulated")
+    options = bench_pulsenet.Options(quick, parse_seeds(seeds) if seeds else None, trace, comparison_only)
+    say = progress()
+    found = bench_pulsenet.simulate(options, json_file, say)
+    if plots:
+        from experiments.pulsenet.pictures import draw_all
+
+        say(f"{len(draw_all(found, plots))} pictures in {plots}")
+    bench_pulsenet.show(found, json_file)
+
+
+@app.command()
 def adapter(
     policies: Annotated[int, typer.Option(min=1, help="KneePolicies that feed the metric.")] = 1000,
     namespaces: Annotated[int, typer.Option(min=1, help="They are spread over so many.")] = 10,

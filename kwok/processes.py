@@ -27,6 +27,7 @@ _MARK = "SURGEKIT_LAB"
 # Between SIGTERM and SIGKILL: of a process alone (a controller gives its Lease back first), of a whole lab.
 _GRACE_S, _GRACE_OF_A_LAB_S = 30.0, 5.0
 _PATIENCE_S = 60.0  # for processes that survive SIGKILL: stuck in the kernel, or not ours
+_MARKED_S = 1.0  # until a new process shows its environment; it does within microseconds
 _PROC = Path("/proc")
 # Children to wait for, or they stay as zombies. They may outlive the object that started them.
 _children: dict[int, subprocess.Popen[bytes]] = {}
@@ -82,6 +83,12 @@ class Processes:
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
             )  # fmt: skip
         _children[child.pid] = child
+        # For a moment after exec a process has no environment yet, and `find` would miss it.
+        deadline_s = time.monotonic() + _MARKED_S
+        while child.poll() is None and not _is_of(child.pid, self._directory):
+            if time.monotonic() > deadline_s:
+                break
+            time.sleep(0.001)
         (self._pids / f"{name}.pid").write_text(str(child.pid))
         process = Process(name, child.pid, log, port)
         self._await(process, ready, timeout_s, begin)

@@ -64,8 +64,8 @@ class Images:
         self._pulling = asyncio.Semaphore(_PULLS_AT_ONCE)
         self._asked_s: dict[str, float] = {}
 
-    async def get(self, name: str, pull_auth: str) -> Image:
-        """Raise ImageFault. Pulls the image if nothing else helps."""
+    async def get(self, name: str, pull_auth: str, always_pull: bool = False) -> Image:
+        """Raise ImageFault. Without `always_pull`, pulls the image if nothing else helps."""
         try:
             full = full_name(name)
         except ImageNameError as error:
@@ -76,7 +76,7 @@ class Images:
         lock = self._locks.setdefault(full, asyncio.Lock())
         async with lock:
             try:
-                return await self._fetch(full, credentials(pull_auth, full))
+                return await self._fetch(full, credentials(pull_auth, full), always_pull)
             except (LayersError, OSError) as error:
                 raise ImageFault(f"{full}: {error}") from error
 
@@ -98,8 +98,9 @@ class Images:
             log.info("image removed", image=full)
             await self._try(self._namespace, "images", "rm", full)
 
-    async def _fetch(self, full: str, using: Credentials | None) -> Image:
-        if not await self._digest(self._namespace, full) and not await self._copy(full):
+    async def _fetch(self, full: str, using: Credentials | None, always_pull: bool) -> Image:
+        there = not always_pull and (await self._digest(self._namespace, full) or await self._copy(full))
+        if not there:
             async with self._pulling:
                 await self._pull(full, using)
         digest, is_config = await self._digest(self._namespace, full), False
@@ -122,23 +123,30 @@ class Images:
         """Take it from the kubelet's namespace, as the kubelet would for a pod with IfNotPresent."""
         if not self._kubelet_namespace or not await self._digest(self._kubelet_namespace, full):
             return False
-        out = os.memfd_create("surgekit-image")
+        # Through a pipe: a file in memory would count as the agent's, and an image may be larger than it.
+        reader, writer = os.pipe()
         try:
-            # Through a file in memory of one image's size: two processes less to look after than a pipe.
-            export = Child.start(
-                [*self._ctr, self._kubelet_namespace, "images", "export", f"/proc/self/fd/{1}", full],
-                (_null(), out, _null()), _ENVIRONMENT, _NICENESS,
-            )  # fmt: skip
-            if await export.ended != 0:
-                return False
-            os.lseek(out, 0, os.SEEK_SET)
-            imported = Child.start(
-                [*self._ctr, self._namespace, "images", "import", "-"],
-                (out, _null(), _null()), _ENVIRONMENT, _NICENESS,
-            )  # fmt: skip
-            return await imported.ended == 0
+            children = [
+                Child.start(
+                    [*self._ctr, self._kubelet_namespace, "images", "export", "-", full],
+                    (_null(), writer, _null()), _ENVIRONMENT, _NICENESS,
+                ),
+                Child.start(
+                    [*self._ctr, self._namespace, "images", "import", "-"],
+                    (reader, _null(), _null()), _ENVIRONMENT, _NICENESS,
+                ),
+            ]  # fmt: skip
         finally:
-            os.close(out)
+            os.close(reader)
+            os.close(writer)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                codes = await asyncio.gather(*(asyncio.shield(child.ended) for child in children))
+        except TimeoutError:
+            for child in children:
+                child.kill()
+            return False
+        return codes == [0, 0]
 
     async def _pull(self, full: str, using: Credentials | None) -> None:
         arguments = ["images", "pull", full]

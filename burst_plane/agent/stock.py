@@ -364,7 +364,7 @@ class Stock:
     async def _get_image(self, shelf: _Shelf) -> None:
         spec = shelf.preparation.spec
         try:
-            shelf.image = await self._images.get(spec.image, spec.pull_auth)
+            shelf.image = await self._images.get(spec.image, spec.pull_auth, spec.always_pull)
         except ImageFault as error:
             self._failed(shelf, str(error))
         else:

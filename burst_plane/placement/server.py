@@ -101,5 +101,7 @@ class LineServer:
                 self._take(line)
         except (OSError, ValueError):
             pass  # the peer is gone, or its line is too long
+        except asyncio.CancelledError:
+            pass  # we end; HAProxy never does first, and asyncio's callback would print a cancelled task
         finally:
             writer.close()

@@ -118,9 +118,11 @@ class Traffic:
         """Run a closed loop with `count` clients from now on."""
         ask(self.load_port, "/clients", {"target": target, "clients": count})
 
-    def replay(self, target: str, offsets_s: Sequence[float]) -> None:
-        """Run an open loop: a request at each of these times from now, in seconds of this machine's clock."""
-        ask(self.load_port, "/replay", {"target": target, "offsets_s": list(offsets_s)})
+    def replay(self, target: str, offsets_s: Sequence[float], paths: Sequence[str] = ()) -> None:
+        """Run an open loop: a request at each of these times from now, in seconds of this machine's clock.
+
+        `paths` has one of each request; without, all are for `/`."""
+        ask(self.load_port, "/replay", {"target": target, "offsets_s": list(offsets_s), "paths": list(paths)})
 
     def sample(self) -> dict[str, Seen]:
         """The counters of all targets. The difference of two samples is an interval."""

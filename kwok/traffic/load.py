@@ -57,7 +57,7 @@ class Target:
 
     def __init__(self, generator: Generator, name: str, number: int) -> None:
         self.name, self.number = name, number
-        self.request = f"GET / HTTP/1.1\r\nHost: {name}\r\n\r\n".encode()
+        self.request = _request(name, "/")
         self.port = generator.port
         self.clients = 0  # desired in the closed loop
         self.in_flight = 0
@@ -67,7 +67,7 @@ class Target:
         self._busy_clients = 0
         self._connections: set[_Connection] = set()
         self._idle: deque[_Connection] = deque()
-        self._due: deque[float] = deque()
+        self._due: deque[tuple[float, bytes]] = deque()
         self._connecting: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
 
@@ -76,13 +76,15 @@ class Target:
         self.clients = count
         while self._busy_clients < count:
             self._busy_clients += 1
-            self._send(time.monotonic(), closed=True)
+            self._send(time.monotonic(), self.request, closed=True)
 
-    def replay(self, offsets_s: Sequence[float]) -> None:
-        """Schedule an open loop's requests, in seconds from now."""
+    def replay(self, offsets_s: Sequence[float], paths: Sequence[str] | None = None) -> None:
+        """Schedule an open loop's requests, in seconds from now; without paths, all are for `/`."""
         now_s = time.monotonic()
         idle = not self._due
-        self._due = deque(sorted([*self._due, *(now_s + offset_s for offset_s in offsets_s)]))
+        requests = [_request(self.name, path) for path in paths or ()] or [self.request] * len(offsets_s)
+        added = [(now_s + offset_s, request) for offset_s, request in zip(offsets_s, requests, strict=True)]
+        self._due = deque(sorted([*self._due, *added]))
         if idle:
             self._send_due()
 
@@ -98,21 +100,21 @@ class Target:
 
     def _send_due(self) -> None:
         now_s = time.monotonic()
-        while self._due and self._due[0] <= now_s:
-            self._send(self._due.popleft(), closed=False)
+        while self._due and self._due[0][0] <= now_s:
+            self._send(*self._due.popleft(), closed=False)
         if self._due:
-            self._loop.call_later(self._due[0] - now_s, self._send_due)
+            self._loop.call_later(self._due[0][0] - now_s, self._send_due)
 
-    def _send(self, due_s: float, closed: bool) -> None:
+    def _send(self, due_s: float, request: bytes, closed: bool) -> None:
         self.in_flight += 1
         while self._idle:
             connection = self._idle.pop()
             if connection.usable:
-                connection.send(due_s, closed)
+                connection.send(due_s, request, closed)
                 return
         connection = _Connection(self)
         self._connections.add(connection)
-        connection.send(due_s, closed)
+        connection.send(due_s, request, closed)
         connecting = self._loop.create_task(self._connect(connection))
         self._connecting.add(connecting)  # keeps a reference: the event loop has only a weak one
         connecting.add_done_callback(self._connecting.discard)
@@ -149,7 +151,7 @@ class Target:
         if self._busy_clients > self.clients:
             self._busy_clients -= 1
         else:
-            self._send(time.monotonic(), closed=True)
+            self._send(time.monotonic(), self.request, closed=True)
 
 
 class _Connection(asyncio.Protocol):
@@ -160,16 +162,17 @@ class _Connection(asyncio.Protocol):
         self._target = target
         self._transport: asyncio.Transport | None = None
         self._pending: tuple[float, bool] | None = None
+        self._request = b""
         self._received = b""
 
-    def send(self, due_s: float, closed: bool) -> None:
-        self._pending = (due_s, closed)
+    def send(self, due_s: float, request: bytes, closed: bool) -> None:
+        self._pending, self._request = (due_s, closed), request
         if self._transport is not None:
-            self._transport.write(self._target.request)
+            self._transport.write(request)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's transports are not subclasses
-        self._transport.write(self._target.request)
+        self._transport.write(self._request)
 
     def data_received(self, data: bytes) -> None:
         self._received = self._received + data if self._received else data
@@ -200,3 +203,7 @@ class _Connection(asyncio.Protocol):
         if self._pending is not None:
             (due_s, closed), self._pending = self._pending, None
             self._target.ended(self, due_s, closed, status)
+
+
+def _request(target: str, path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: {target}\r\n\r\n".encode()

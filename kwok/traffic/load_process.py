@@ -1,8 +1,8 @@
 """Run the load generator as a process of the lab: `python -m kwok.traffic.load_process`.
 
 Control it over the host's loopback: POST /clients {"target", "clients"} sets a closed loop, POST /replay
-{"target", "offsets_s"} adds the requests of an open loop, GET /counters returns the counters. Each request
-is in the file of records (`kwok.traffic.load_records`).
+{"target", "offsets_s"} adds the requests of an open loop ("paths": one of each), GET /counters returns the
+counters. Each request is in the file of records (`kwok.traffic.load_records`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ async def _run(given: argparse.Namespace) -> None:
 
     async def replay(body: bytes) -> str:
         target, offsets_s = _order(body, "offsets_s", list)
-        generator.target(target).replay(offsets_s)
+        generator.target(target).replay(offsets_s, orjson.loads(body).get("paths"))
         return "ok\n"
 
     async def counters(_: bytes) -> bytes:

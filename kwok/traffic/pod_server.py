@@ -7,6 +7,8 @@ until the gateway knows. For a killed or absent pod the answer is 502, which a g
 connection. HAProxy 2.6.12 does not: if a kept-alive connection is closed under a request, it closes its
 client's connection without an answer and logs nothing. So a killed pod's idle connections stay for a while.
 
+A path /sleep/SECONDS says how long its request takes, as in `kwok.burst.function`.
+
 A real pod listens before it is Ready. Here a gateway may know a new pod first, so requests wait for it.
 """
 
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -27,6 +30,7 @@ __all__ = ["Pod", "PodServer"]
 
 _END = b"\r\n\r\n"
 _BROKEN = b"HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+_SLEEP = re.compile(rb"[A-Z]+ /sleep/(\d{1,4}(?:\.\d{1,9})?) ")
 _MOST_HEAD = 65_536
 # From the deletion of a pod until its endpoint is gone everywhere (nominal); then it ends when idle.
 _LINGER_S = 2.0
@@ -151,10 +155,10 @@ class PodServer:
                 del self._held[address]
             connection.break_off()
 
-    def arrive(self, connection: _Connection, pod: Pod) -> int:
+    def arrive(self, connection: _Connection, pod: Pod, sleep_s: float | None = None) -> int:
         """Start a request and return its number. `answer` is called on the connection when it is done."""
         self._number += 1
-        cpu_s, io_s = pod.function.draw_demand(self._draw)
+        cpu_s, io_s = pod.function.draw_demand(self._draw) if sleep_s is None else (0.0, sleep_s)
         self._waiting[self._number] = connection
         self.model.arrive(pod.uid, self._number, cpu_s, io_s, time.monotonic())
         pod.most_at_once = max(pod.most_at_once, self.model.in_flight(pod.uid))
@@ -247,9 +251,10 @@ class _Connection(asyncio.Protocol):
                 return
             self.pod = successor
             successor.connections.add(self)
+        asked = _SLEEP.match(self._received)
         self._received = self._received[whole:]
         self._request = 0  # until its number is known: a request may be answered before `arrive` returns
-        number = self._server.arrive(self, self.pod)
+        number = self._server.arrive(self, self.pod, float(asked[1]) if asked else None)
         if self._request == 0:
             self._request = number
 

@@ -246,6 +246,11 @@ def test_what_of_a_container_cannot_be_honoured_is_named(container: Json, why: s
     assert str(caught.value).startswith(f"spec.containers[0].{why}")
 
 
+def test_the_pull_policy_is_kept() -> None:
+    assert read(pod({"imagePullPolicy": "Always"})).always_pull
+    assert not read(pod({"imagePullPolicy": "IfNotPresent"})).always_pull
+
+
 def test_pull_secrets_are_bounded() -> None:
     made = pod(imagePullSecrets=[{"name": "one"}])
     document = {"auths": {f"r{i}.example": {"auth": "x" * 1000} for i in range(300)}}

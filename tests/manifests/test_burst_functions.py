@@ -287,7 +287,7 @@ def test_the_api_server_keeps_what_the_controller_writes(tenant: Callable[..., T
     view = View(3.2, 0.3, 2e9, 0.5, 1.0, 1.0, 0.025, Totals(1 << 40, 20, 15, 3, 2), 4.0, True)
     saved = tuple((float(i), 1 << 30) for i in range(64))
     readiness = Readiness(0)
-    facts = Facts(1, Mode.ENFORCE, "t" * 16, view, saved, Regular(1, 2, "x" * 9000), readiness)
+    facts = Facts(1, Mode.ENFORCE, view, saved, Regular(1, 2, "x" * 9000), readiness)
     said = conditions(Mode.ENFORCE, "Refused", "y" * 9000, readiness)
     body = status_of({}, said, facts, time.time())
     kept = patch_status(of.kube, BURST_FUNCTIONS, made["metadata"], body)

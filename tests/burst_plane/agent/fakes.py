@@ -128,7 +128,7 @@ class FakeImages:
     def __init__(self, world: World) -> None:
         self.world = world
 
-    async def get(self, name: str, _pull_auth: str) -> Image:
+    async def get(self, name: str, _pull_auth: str, _always_pull: bool) -> Image:
         await self.world.pass_time()
         if self.world.fails_now():
             raise ImageFault(name)

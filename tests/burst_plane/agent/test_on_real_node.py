@@ -285,6 +285,20 @@ def test_the_network_of_an_instance(node: BurstNode, outside: str) -> None:
     acting(node, act)
 
 
+def test_an_image_that_is_there_is_not_for_everybody(node: BurstNode) -> None:
+    """imagePullPolicy Always (AlwaysPullImages forces it): the registry is asked, and here there is none."""
+    spec = varied(always_pull=True)
+
+    async def act(driver: Driver) -> None:
+        await driver.prepared("may-use-it", SPEC)
+        function = Function("test", "must-ask")
+        await driver.prepare(Preparation(function=function, spec=spec))
+        said = await driver.until(lambda state: bool(found(state, function).error))
+        assert not found(said, function).image_present
+
+    acting(node, act)
+
+
 @pytest.mark.parametrize(
     ("image", "error"),
     [

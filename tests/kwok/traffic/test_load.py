@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import numpy as np
 import pytest
@@ -151,5 +151,28 @@ def test_a_gateway_that_is_not_there_is_not_asked_again_at_once() -> None:
         assert 2 <= target.statuses[CONNECTION] <= 12
         target.set_clients(0)
         await until(lambda: target.in_flight == 0)
+
+    run(test)
+
+
+def test_each_request_of_an_open_loop_may_have_a_path_of_its_own() -> None:
+    async def test() -> None:
+        seen = []
+
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with suppress(asyncio.IncompleteReadError):
+                while head := await reader.readuntil(b"\r\n\r\n"):
+                    seen.append(head.split(b" ")[1])
+                    writer.write(OK)
+            writer.close()
+
+        async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
+            generator = Generator(server.sockets[0].getsockname()[1])
+            target = generator.target("f")
+            target.replay([0.02, 0.0], ["/sleep/2", "/sleep/1"])  # sent in the order of their times
+            target.replay([0.04])
+            await until(lambda: target.statuses[200] == 3)
+            generator.close()
+        assert seen == [b"/sleep/1", b"/sleep/2", b"/"]
 
     run(test)

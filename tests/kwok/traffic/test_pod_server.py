@@ -167,6 +167,17 @@ def test_what_cannot_be_read_closes_the_connection(bad: bytes) -> None:
     run(test)
 
 
+def test_a_path_may_say_how_long_its_request_takes() -> None:
+    async def test() -> None:
+        async with world(function(cpu_s=600.0)) as w:  # without a path the test would not end
+            reader, writer = await w.dial(0)
+            for path in (b"/sleep/0.01", b"/sleep/0"):
+                writer.write(b"GET %s HTTP/1.1\r\nHost: f\r\n\r\n" % path)
+                assert await answer(reader) == b"pod-0"
+
+    run(test)
+
+
 def test_a_caller_that_leaves_gives_its_request_up() -> None:
     async def test() -> None:
         async with world(function(cpu_s=100.0)) as w:

@@ -28,7 +28,7 @@ def decided(
     prepared = Prepared(function=Function("shop", "resize"), template="t", image_present=True, created=2)
     readiness = Readiness(1, (("n1", prepared),))
     facts = Facts(
-        3, Mode.ENFORCE, "t", View(3.2, 0.3, 2.0, 0.5, 1.0, 1.0, 0.025, TOTALS, percentile_s, counts),
+        3, Mode.ENFORCE, View(3.2, 0.3, 2.0, 0.5, 1.0, 1.0, 0.025, TOTALS, percentile_s, counts),
         ((4.0, 99),) if percentile_s else (), Regular(4, 5, "3.50 requests at once"), readiness,
     )  # fmt: skip
     said = conditions(Mode.ENFORCE, reason, "spec.volumes[0]: no volumes", readiness)
