@@ -78,8 +78,6 @@ class Plane:
                 "controller": f"127.0.0.1:{port}",
                 "server_name": SERVER_NAME,
                 "agent_name": SERVER_NAME,
-                "least_prepared": 2,  # tests wait for containers before the first request
-                "frozen_starts": 3,
                 "tls_directory": str(_mounted(self.certificates, PLACEMENT)),
             },
         )
