@@ -30,6 +30,18 @@ def test_arrivals_are_differences_and_the_rest_means() -> None:
     assert (report.arrivals, report.in_regular, report.started) == (0, 0.0, 0)
 
 
+def test_short_requests_that_no_look_sees_count_a_little_on_their_track() -> None:
+    meter = TrafficMeter()
+    meter.look({"a.b": stats(0)})
+    meter.report()
+    meter.look({"a.b": stats(5)})
+    meter.started["a.b"] += 2
+    report = meter.report()[0]
+    assert 0 < report.in_emergency < report.in_regular < 0.01
+    meter.look({"a.b": stats(5)})
+    assert meter.report()[0].in_regular == 0.0
+
+
 def test_a_restarted_haproxy_begins_at_0_and_another_backend_at_its_own() -> None:
     meter = TrafficMeter()
     meter.look({"a.b": stats(100)})
