@@ -8,6 +8,8 @@ Arrivals are known as counts per step of a second, so each IAT is known with an 
 is every percentile: |sketched - true| < step. A minute of steps holds IATs of at most 60 s in all (besides
 one long one), thus at most 12 different ones: an hour of any function is at most 61 * 12 counters.
 
+Where regular instances are priced (`worth`), `soon` decides about a function's only one by the same IATs.
+
 Without history, that is without two arrivals in the last hour, nothing counts: the emergency track serves a
 rare function at no lasting cost, and if it comes again, that arrival makes the first IAT.
 """
@@ -38,9 +40,9 @@ def soon(history: InterArrivals, worth_s: float, now_s: float) -> bool:
     """Whether an instance that is there now is likely to be used before it has cost more than it saves.
 
     Of the IATs that are longer than what has passed since the last arrival, some end in the next seconds. An
-    instance that is there for these seconds, or until the request, saves a start with that probability; one start
-    is worth `worth_s` of the instance's time. So an instance waits where requests follow each other closely, goes
-    when they stop, and is there again when a timer is due."""
+    instance that is there for these seconds, or until the request, saves a start with that probability; one
+    start is worth `worth_s` of the instance's time. So an instance waits where requests follow each other
+    closely, goes when they stop, and is there again when a timer is due."""
     since_s = history.since_last_s(now_s)
     if since_s is None:
         return False

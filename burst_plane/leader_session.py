@@ -133,6 +133,13 @@ class LeaderSession:
                     self.accounts[name] = account = Account(function)
                     restore(account)
 
+    def weigh(self, memory_bytes: Mapping[Function, int]) -> None:
+        """What an instance of these functions takes."""
+        with self.lock:
+            for function, amount in memory_bytes.items():
+                if account := self.accounts.get(function):
+                    account.weigh(amount)
+
     def announce(
         self,
         functions: tuple[Listed, ...],

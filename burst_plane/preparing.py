@@ -34,8 +34,7 @@ _MORE_BYTES = 512  # of a preparation beside its spec
 class Sizing:
     hit_share: float = 0.95  # of starts that should find a prepared instance
     refill_s: float = 2.0  # to make containers for those that were used
-    least_uses: int = 1  # in the last hour, of a container that is kept ready; a rarer start makes its own
-    least: int = 0  # for a function without excess traffic: its image is there
+    least: int = 1  # for a function without excess traffic
     most: int = 64
     least_nodes: int = 8
     a_node: int = 4  # of one function, before another node is used
@@ -90,13 +89,13 @@ class Bursts:
 
 
 def pool_size(sizes: Mapping[int, int], sizing: Sizing) -> int:
-    """The smallest pool that serves `hit_share` of the starts, less what is used too rarely, within bounds."""
+    """The smallest pool that serves `hit_share` of the starts, within bounds."""
     starts = sum(n * bursts for n, bursts in sizes.items())
-    for k in range(sizing.least, sizing.most):
-        enough = sum(min(n, k) * bursts for n, bursts in sizes.items()) >= sizing.hit_share * starts
-        uses = sum(bursts for n, bursts in sizes.items() if n > k)  # of one more
-        if enough or uses < sizing.least_uses:
-            return k
+    if not starts:
+        return sizing.least
+    for k in range(1, sizing.most):
+        if sum(min(n, k) * bursts for n, bursts in sizes.items()) >= sizing.hit_share * starts:
+            return max(k, sizing.least)
     return sizing.most
 
 

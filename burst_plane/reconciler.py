@@ -79,6 +79,7 @@ class Reconciler:
         gone = self._functions.read(objects, time.monotonic())
         session.follow((known.spec for known in self._functions), self._restore)
         more = self._templates.look(self._functions, self._world.leads)
+        session.weigh({k.spec.function: k.found.spec.memory_bytes for k in self._functions if k.found.spec})
         agents = self._agents(session)
         readiness = agents.readiness(self._functions)
         self._announce(session, agents, readiness)

@@ -63,12 +63,12 @@ class Settings(LeaderSettings):
         0.95, "share of emergency starts that should find a prepared instance", minimum=0.0, maximum=1.0
     )
     least_prepared: int = setting(
-        2, "instances prepared for a function without excess traffic", minimum=0, maximum=1000
+        1, "instances prepared for a function without excess traffic", minimum=0, maximum=1000
     )
     most_prepared: int = setting(64, "instances prepared for one function", minimum=1, maximum=10_000)
-    least_nodes: int = setting(2, "nodes on which a function is prepared", minimum=1, maximum=1000)
+    least_nodes: int = setting(8, "nodes on which a function is prepared", minimum=1, maximum=1000)
     frozen_starts: int = setting(
-        3, "emergency starts in ten minutes from which on one instance a node is kept frozen",
+        60, "emergency starts in ten minutes from which on one instance a node is kept frozen",
         minimum=1, maximum=1_000_000,
     )  # fmt: skip
 

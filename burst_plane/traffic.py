@@ -23,16 +23,16 @@ _MINUTE_S, _HOUR_S = 60.0, 3600.0
 
 
 def parameters_of(function: BurstFunction, worth_s: float | None = None) -> Parameters:
-    """A keepalive below the window would mean nothing, so the window is no longer than it. `worth_s`: how long an
-    idle instance is worth its memory, instead of the spec's keepalive."""
-    idle_s = function.keepalive_s if worth_s is None else worth_s
+    """A keepalive below the window would mean nothing: the window is no longer than it. `worth_s`: how long
+    an idle instance is worth its memory, instead of the spec's keepalive."""
+    keepalive_s = function.keepalive_s if worth_s is None else worth_s
     # The scale of a ComboFunc counts requests at once, that of everything else pods.
     concurrency = 1 if function.target.kind == "ComboFunc" else function.concurrency
     return Parameters(
         concurrency=float(concurrency),
         target_share=function.target_percentage / 100.0,
-        window_s=min(_WINDOW_S, max(idle_s, _LEAST_WINDOW_S)),
-        keepalive_s=idle_s,
+        window_s=min(_WINDOW_S, max(keepalive_s, _LEAST_WINDOW_S)),
+        keepalive_s=keepalive_s,
         priced=worth_s is not None,
         min_replicas=function.min_replicas,
         max_replicas=function.max_replicas,

@@ -29,6 +29,7 @@ from function_gateway.ownership import Ownership
 from function_gateway.quotas import Refusals
 from function_gateway.settings import Settings
 from surgekit.haproxy.runtime import Runtime
+from surgekit.kube.api_path import Resource
 from surgekit.kube.client import Kube
 from surgekit.kube.events import EventRecorder
 from surgekit.kube.table import ObjectTable, RowTable, Unreadable, by_uid
@@ -124,7 +125,7 @@ class Controller(controller.Controller):
             )
             self._watches["replicas"] = Watch(
                 kube,
-                f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices",
+                Resource("discovery.k8s.io/v1", "endpointslices").path(namespace),
                 self._replica_slices,
                 labelSelector=f"kubernetes.io/service-name={service}",
             )

@@ -124,7 +124,8 @@ def _is_utf8(text: str) -> bool:
 def _directory(path: str) -> str:
     """Below /proc, a runtime with an open directory of the node would start the process there
     (CVE-2024-21626, fixed in runc 1.1.12)."""
-    if not path.startswith("/") or posixpath.normpath(f"/{path.lstrip('/')}").split("/")[1] == "proc":
+    below = posixpath.normpath(path).lstrip("/").split("/")[0]  # two slashes at the beginning stay
+    if not path.startswith("/") or below == "proc":
         raise SpecError(f"working directory {path[:80]!r}: not an absolute path outside /proc")
     return _text(path)
 

@@ -11,7 +11,7 @@ from burst_plane.burst_function import Variant
 from burst_plane.preparing import Sizing
 from experiments.pulsenet.baselines import BIN_S, Asynchronous, Forecaster, Predicted, Synchronous, WarmPool
 from experiments.pulsenet.emergency_track import EmergencyTrack
-from experiments.pulsenet.model import Cluster, Creation, Floats, Outcome, Starts
+from experiments.pulsenet.model import Cluster, Creation, Floats, Integers, Outcome, Starts
 from experiments.pulsenet.predictors import LinearRegression, Nhits
 from experiments.pulsenet.regular_track import RegularTrack, Rules, seconds_before
 from experiments.pulsenet.simulation import Emergency, Policy, Simulation, Span
@@ -86,7 +86,9 @@ class Scene:
         return int(np.random.default_rng((seed, 3)).integers(first, last + 1))
 
 
-def play(arm: Arm, scene: Scene, seed: int, timed: Callable[[Forecaster], Forecaster] = lambda f: f) -> Outcome:
+def play(
+    arm: Arm, scene: Scene, seed: int, timed: Callable[[Forecaster], Forecaster] = lambda f: f
+) -> Outcome:
     """`timed` may wrap a predictor, to see how long it takes."""
     first = scene.first_minute(seed)
     requests = draw_requests(scene.functions, first, scene.minutes, seed).between(0.0, scene.span.end_s)
@@ -101,7 +103,9 @@ def play(arm: Arm, scene: Scene, seed: int, timed: Callable[[Forecaster], Foreca
             rules = Rules(
                 arm.retention_s, arm.threshold_percentile, arm.target_percentage, arm.most_instances, variant
             )
-            history = seconds_before(before.at_s, before.function, len(scene.functions), before_minutes * 60.0)
+            history = seconds_before(
+                before.at_s, before.function, len(scene.functions), before_minutes * 60.0
+            )
             policy = regular = RegularTrack(rules, history)
             sizing = arm.sizing if arm.snapshot_s is None else None
             emergency = EmergencyTrack(rules, scene.starts, regular, sizing, arm.snapshot_s)
@@ -110,7 +114,9 @@ def play(arm: Arm, scene: Scene, seed: int, timed: Callable[[Forecaster], Foreca
         case "warm_pool":
             policy = WarmPool(arm.retention_s, arm.spares)
         case "linear_regression" | "nhits":
-            series = _series(before.at_s, before.duration_s, before.function, len(scene.functions), before_minutes)
+            series = _series(
+                before.at_s, before.duration_s, before.function, len(scene.functions), before_minutes
+            )
             forecaster = timed(PREDICTORS[arm.system](series))
             policy = Predicted(forecaster, series, arm.retention_s, arm.target_percentage / 100)
         case "asynchronous" | "dirigent":
@@ -123,7 +129,7 @@ def play(arm: Arm, scene: Scene, seed: int, timed: Callable[[Forecaster], Foreca
     return Simulation(requests, memory, scene.span, scene.cluster, creation, policy, emergency).run()
 
 
-def _series(at_s: Floats, duration_s: Floats, function: Floats, functions: int, minutes: int) -> Floats:
+def _series(at_s: Floats, duration_s: Floats, function: Integers, functions: int, minutes: int) -> Floats:
     """Requests at once in the mean of each bin, had each found an instance."""
     bins = int(minutes * 60 / BIN_S)
     edges = np.arange(bins + 1) * BIN_S

@@ -46,13 +46,16 @@ def show(found: Mapping[str, Any], json_file: Path | None) -> None:
     table = Table(*columns, title="above 1, ours is better")
     for name, of in found["systems"].items():
         ratios = [
-            in_words(found[key][name]) if name in found[key] else "" for key in ("slowdown_ratio", "cost_ratio")
+            in_words(found[key][name]) if name in found[key] else ""
+            for key in ("slowdown_ratio", "cost_ratio")
         ]
         created = found["creations_ratio"].get(name)
         table.add_row(
             name, f"{of['slowdown']:.2f}", f"{of['cost']:.2f}", *ratios, f"{created:.2f}" if created else ""
         )
     console.print(table)
-    console.print(f"regular share {found['regular_share']:.4f}, emergency CPU {found['emergency_cpu_share']:.3f}")
+    console.print(
+        f"regular share {found['regular_share']:.4f}, emergency CPU {found['emergency_cpu_share']:.3f}"
+    )
     for name, held in found["must"].items():
         console.print(f"{'yes' if held else 'NO '} {name}")

@@ -1,7 +1,7 @@
 """PulseNet's emergency track: the placement's own desk, and node agents with pools. Pure.
 
-Which node is asked, caps, budgets, and how much is prepared where are the product's decisions. Modelled are the
-agents' work: how long a start takes, and that two containers at a time are made in the background.
+Which node is asked, caps, budgets, and how much is prepared where are the product's decisions. Modelled is
+the agents' work: how long a start takes, and that two containers at a time are made in the background.
 """
 
 from __future__ import annotations
@@ -74,8 +74,13 @@ class _Agent:
 
 class EmergencyTrack:
     def __init__(
-        self, rules: Rules, starts: Starts, regular: RegularTrack, sizing: Sizing | None, flat_s: float | None = None
-    ) -> None:  # fmt: skip
+        self,
+        rules: Rules,
+        starts: Starts,
+        regular: RegularTrack,
+        sizing: Sizing | None,
+        flat_s: float | None = None,
+    ) -> None:
         """Without a sizing nothing is prepared, and every node can start every function in `flat_s`."""
         self._rules, self._starts, self._regular = rules, starts, regular
         self._sizing, self._flat_s = sizing, flat_s
@@ -86,7 +91,12 @@ class EmergencyTrack:
         self._desk = Desk()
         self._agents = {f"node-{n}": _Agent(f"node-{n}", world.cluster) for n in range(world.cluster.nodes)}
         self._specs = [
-            InstanceSpec(image=f"f{fn.index}", cpu_millis=_CPU_MILLIS, memory_bytes=int(fn.memory_bytes), scratch_bytes=0)
+            InstanceSpec(
+                image=f"f{fn.index}",
+                cpu_millis=_CPU_MILLIS,
+                memory_bytes=int(fn.memory_bytes),
+                scratch_bytes=0,
+            )
             for fn in world.functions
         ]
         self._functions = {name_of(fn.index): fn for fn in world.functions}
@@ -106,9 +116,9 @@ class EmergencyTrack:
             for fn, spec, template in zip(world.functions, self._specs, self._templates, strict=True)
         )
         addresses = tuple(AgentAddress(node=node, address="", port=1) for node in self._agents)
-        self._desk.take(
-            Directory(term=1, sequence=1, most_in_namespace=100_000, functions=listed, agents=addresses), first=True
-        )  # fmt: skip
+        most = 100_000
+        directory = Directory(term=1, sequence=1, most_in_namespace=most, functions=listed, agents=addresses)
+        self._desk.take(directory, first=True)
         self.every_second(0.0)
 
     # --- one request ---
@@ -132,7 +142,7 @@ class EmergencyTrack:
         agent.starting += 1
         world.starts[str(kind)] = world.starts.get(str(kind), 0) + 1
         ends_s = world.run_emergency(fn, request, took_s, now_s)
-        world.push(now_s + took_s, self._started, fn, request, agent)
+        world.push(now_s + took_s, self._started, request, agent)
         world.push(ends_s, self._ended, fn, request, agent)
         self._say(agent, now_s)
         self._make(agent, now_s)
@@ -149,7 +159,9 @@ class EmergencyTrack:
         shelf = agent.shelves.get(name_of(fn.index))
         frozen = shelf is not None and shelf.frozen > 0
         created = shelf is not None and shelf.created > 0
-        memory_bytes = spec.memory_bytes - (spec.memory_bytes if frozen else _CREATED_SHARE_BYTES if created else 0)
+        memory_bytes = spec.memory_bytes - (
+            spec.memory_bytes if frozen else _CREATED_SHARE_BYTES if created else 0
+        )
         if agent.cpu_free < spec.cpu_millis or agent.memory_free < memory_bytes:
             return None
         agent.cpu_free -= spec.cpu_millis
@@ -175,7 +187,7 @@ class EmergencyTrack:
         alone_s = {Kind.FROZEN: s.frozen_s, Kind.CREATED: s.created_s, Kind.COLD: s.image_s}[kind]
         return alone_s * (1.0 + s.crowd * agent.starting)
 
-    def _started(self, fn: Fn, request: int, agent: _Agent, now_s: float) -> None:
+    def _started(self, request: int, agent: _Agent, now_s: float) -> None:
         agent.starting -= 1
         started = Started(instance=str(request), address="", port=1, origin="", start_s=0.0)
         self._desk.started(str(request), started, now_s)
@@ -207,7 +219,11 @@ class EmergencyTrack:
 
     def _order(self, sizing: Sizing, now_s: float) -> None:
         wanted = [
-            Wanted(name_of(fn.index), self._specs[fn.index], pool(self._regular.account(fn).bursts, sizing, now_s))
+            Wanted(
+                name_of(fn.index),
+                self._specs[fn.index],
+                pool(self._regular.account(fn).bursts, sizing, now_s),
+            )
             for fn in self._world.functions
         ]
         for node, preparations in prepare(wanted, list(self._agents), sizing).items():

@@ -1,8 +1,8 @@
 """What runs say, and how systems compare. Pure.
 
-Slowdown of a request: its response time over its run time. A system's: the geometric mean over functions of the
-99th percentile of their requests' slowdowns (paper, section 5). Cost: the memory of all instances over time, over
-that of instances that run a request.
+Slowdown of a request: its response time over its run time. A system's: the geometric mean over functions of
+the 99th percentile of their requests' slowdowns (paper, section 5). Cost: the memory of all instances over
+time, over that of instances that run a request.
 """
 
 from __future__ import annotations
@@ -75,9 +75,11 @@ def summary(outcome: Outcome, creation: Creation, starts: Starts, predict_cpu_s:
     # Containers that wait are shared out by what functions hold, so that the sum is the cluster's.
     held = held * (1.0 + outcome.prepared_byte_s / held.sum())
     cpu_s = float(outcome.duration_s.sum())
-    emergency = outcome.track == Track.EMERGENCY
+    emergency, memory = outcome.track == Track.EMERGENCY, outcome.memory_bytes[outcome.function]
     made = sum(outcome.starts.values())
-    overhead_s = outcome.creations * creation.cpu_s + made * starts.cpu_s + outcome.predictions * predict_cpu_s
+    overhead_s = (
+        outcome.creations * creation.cpu_s + made * starts.cpu_s + outcome.predictions * predict_cpu_s
+    )
     rate = np.array(outcome.creations_by_second)
     return Summary(p99, held, busy, {
         "requests": len(outcome.function),
@@ -85,7 +87,7 @@ def summary(outcome: Outcome, creation: Creation, starts: Starts, predict_cpu_s:
         "waited_share": round(float((outcome.track == Track.WAITED).mean()), 5),
         "emergency_cpu_share": round(float(outcome.duration_s[emergency].sum() / cpu_s), 5),
         "emergency_memory_share": round(
-            float((outcome.duration_s * outcome.memory_bytes[outcome.function])[emergency].sum() / busy.sum()), 5
+            float((outcome.duration_s * memory)[emergency].sum() / busy.sum()), 5
         ),
         "creations": outcome.creations,
         "creation_s": _percentiles(outcome.creation_s),
@@ -110,7 +112,8 @@ def compared(runs: Mapping[str, Sequence[Summary]], ours: str) -> Json:
         "slowdown_ratio": {name: rounded(slowdown_ratio(runs[name], own)) for name in others},
         "cost_ratio": {name: rounded(cost_ratio(runs[name], own)) for name in others},
         "creations_ratio": {
-            name: round(_mean(runs[name], "creations") / max(_mean(own, "creations"), 1e-9), 4) for name in others
+            name: round(_mean(runs[name], "creations") / max(_mean(own, "creations"), 1e-9), 4)
+            for name in others
         },
         "regular_share": round(_mean(own, "regular_share"), 5),
         "emergency_cpu_share": round(_mean(own, "emergency_cpu_share"), 5),
@@ -146,7 +149,9 @@ def table(runs: Sequence[Summary]) -> Json:
 
 def slowdown_ratio(others: Sequence[Summary], own: Sequence[Summary]) -> dict[str, float]:
     """Drawn again over seeds, and over the functions of each."""
-    logs = np.array([np.log(a.p99_slowdown) - np.log(b.p99_slowdown) for a, b in zip(others, own, strict=True)])
+    logs = np.array(
+        [np.log(a.p99_slowdown) - np.log(b.p99_slowdown) for a, b in zip(others, own, strict=True)]
+    )
     rng, found = np.random.default_rng(2026), []
     for _ in range(_RESAMPLES):
         rows = rng.integers(0, len(logs), len(logs))

@@ -20,8 +20,8 @@ CREATED_BYTES = 2_300_000
 class Creation:
     """A regular instance, from the decision to its first request."""
 
-    # A real kubelet, alone and 16 at once: 0.73 s and 6.64 s, thus 1.76 progress at full speed side by side
-    # (node model t * max(1, k / c); the machine had 2 cores). PulseNet's testbed took 1 to 3 s (section 3.2.1).
+    # A real kubelet, alone and 16 at once: 0.73 s and 6.64 s, so 1.76 make full progress side by side
+    # (node model t * max(1, k / c); 2 cores). PulseNet's testbed took 1 to 3 s (section 3.2.1).
     alone_s: float = 0.73
     at_once: float = 1.76  # on one node
     per_s: float = 50.0  # that the control plane begins, in the cluster (section 3.3, figure 3)
@@ -33,14 +33,16 @@ class Creation:
 class Starts:
     """An emergency instance, from the request's arrival to function code."""
 
-    frozen_s: float = 0.003
-    created_s: float = 0.011
-    image_s: float = 0.041  # with the image there and nothing else
-    # Ten at once on a node took 46 to 57 ms where one took 11: each other start adds so much of one alone.
-    crowd: float = 0.42
+    # The real agent over gRPC with mutual TLS, runc, a static binary, until the first HTTP answer: medians of
+    # `python -m experiments.pulsenet.starts` on 2 cores with a load of 17 to 20. Idle, they are shorter.
+    frozen_s: float = 0.0130
+    created_s: float = 0.0094
+    image_s: float = 0.155  # with the image there and nothing else
+    # Ten at once took 28.8 ms (created) and 706 ms (image alone): each other start adds so much of one alone.
+    crowd: float = 0.39
     make_s: float = 0.060  # to make a container again in the background
     cpu_s: float = 0.05  # to make, start and remove one
-    source: str = "issue 16's own measurements with runc"
+    source: str = "experiments.pulsenet.starts, 2026-11-19, load 17 to 20"
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,9 @@ def _delays(found: Mapping[str, Any], file: Path) -> Path:
     """Mean delay until function code runs, by function (fig. 7)."""
     figure, (axes,) = _figure(1, (7, 4))
     for name, of in found["systems"].items():
-        axes.plot(of["mean_delay_by_function_ms"], [p / 100 for p in CDF], color=_COLOURS.get(name), label=name)
+        axes.plot(
+            of["mean_delay_by_function_ms"], [p / 100 for p in CDF], color=_COLOURS.get(name), label=name
+        )
     axes.set_xscale("log")
     axes.set_xlabel("mean scheduling delay of a function, ms")
     axes.set_ylabel("share of functions")

@@ -27,7 +27,12 @@ def windows(series: Floats, lags: int, horizon: int, stride: int) -> tuple[Float
 
 
 def _scale(was: Floats) -> Floats:
-    return np.maximum(was.mean(axis=1, keepdims=True), _LEAST)
+    return np.asarray(np.maximum(was.mean(axis=1, keepdims=True), _LEAST), float)
+
+
+def _expected(was: Floats, found: Floats) -> Floats:
+    """Nothing after nothing."""
+    return np.asarray(np.maximum(found, 0.0) * (was.sum(axis=1, keepdims=True) > 0), float)
 
 
 class LinearRegression:
@@ -45,7 +50,7 @@ class LinearRegression:
         was = series[:, -self.lags :]
         scale = _scale(was)
         found = np.column_stack([was / scale, np.ones(len(was))]) @ self._weights
-        return np.maximum(found * scale, 0.0) * (was.sum(axis=1, keepdims=True) > 0)
+        return _expected(was, found * scale)
 
 
 class Nhits:
@@ -54,12 +59,19 @@ class Nhits:
     that are interpolated to the window and to the horizon; the next stack sees what was not explained."""
 
     def __init__(
-        self, series: Floats, lags: int = 60, horizon: int = 6, hidden: int = 64, steps: int = 600, seed: int = 1
-    ) -> None:  # fmt: skip
+        self,
+        series: Floats,
+        lags: int = 60,
+        horizon: int = 6,
+        hidden: int = 32,
+        steps: int = 300,
+        seed: int = 1,
+    ) -> None:
         self.lags, self._horizon = lags, horizon
         drawn = np.random.default_rng(seed)
         self._stacks = [
-            _Block(lags, horizon, pool, knots, hidden, drawn) for pool, knots in ((8, 1), (4, 2), (1, horizon))
+            _Block(lags, horizon, pool, knots, hidden, drawn)
+            for pool, knots in ((8, 1), (4, 2), (1, horizon))
         ]
         was, came = windows(series, lags, horizon, 3)
         if not len(was):
@@ -77,7 +89,7 @@ class Nhits:
         for block in self._stacks:
             backcast, forecast = block.forward(left)
             left, total = left - backcast, total + forecast
-        return np.maximum(total * scale, 0.0) * (was.sum(axis=1, keepdims=True) > 0)
+        return _expected(was, total * scale)
 
     def _learn(self, inputs: Floats, targets: Floats, step: int) -> None:
         """One step of Adam on the Huber loss: the series have rare, high peaks."""
@@ -105,8 +117,10 @@ class _Block:
         self._weights[-1] *= 0.1
         self._biases = [np.zeros(columns) for _, columns in sizes]
         self._moments = [
-            (np.zeros_like(p), np.zeros_like(p)) for pair in zip(self._weights, self._biases, strict=True) for p in pair
-        ]  # fmt: skip
+            (np.zeros_like(p), np.zeros_like(p))
+            for pair in zip(self._weights, self._biases, strict=True)
+            for p in pair
+        ]
 
     def forward(self, inputs: Floats) -> tuple[Floats, Floats]:
         padded = np.pad(inputs, ((0, 0), (self._pooled * self._pool - self._lags, 0)), mode="edge")
@@ -130,11 +144,10 @@ class _Block:
                 slope = slope * (self._layers[i] > 0)
         parameters = [p for pair in zip(self._weights, self._biases, strict=True) for p in pair]
         for parameter, found, (first, second) in zip(parameters, slopes, self._moments, strict=True):
-            first *= 0.9
-            first += 0.1 * found
-            second *= 0.999
-            second += 0.001 * found**2
-            parameter -= 1e-3 * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
+            np.copyto(first, 0.9 * first + 0.1 * found)
+            np.copyto(second, 0.999 * second + 0.001 * found**2)
+            changed = (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
+            np.copyto(parameter, parameter - 1e-3 * changed)
         spread = np.zeros((len(slope), self._pooled, self._pool))
         np.put_along_axis(spread, self._which[:, :, None], slope[:, :, None], axis=2)
         return spread.reshape(len(slope), -1)[:, self._pooled * self._pool - self._lags :]

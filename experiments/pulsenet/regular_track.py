@@ -8,7 +8,7 @@ from burst_plane.burst_function import BurstFunction, Variant, Via
 from burst_plane.model import Function
 from burst_plane.traffic import Account
 from burst_plane.wire.messages import FunctionTraffic
-from experiments.pulsenet.model import Floats
+from experiments.pulsenet.model import Floats, Integers
 from experiments.pulsenet.simulation import Fn, Simulation
 from surgekit.kube.scale_target import ScaleTarget
 from surgekit.process.modes import Mode
@@ -59,7 +59,17 @@ def burst_function(index: int, rules: Rules) -> BurstFunction:
 
 
 class _Memo:
-    __slots__ = ("account", "arrivals", "busy_s", "emergency_s", "name", "queued_s", "refused", "started", "told_s")
+    __slots__ = (
+        "account",
+        "arrivals",
+        "busy_s",
+        "emergency_s",
+        "name",
+        "queued_s",
+        "refused",
+        "started",
+        "told_s",
+    )
 
     def __init__(self, account: Account) -> None:
         self.account, self.name = account, account.function.function
@@ -94,9 +104,10 @@ class RegularTrack:
         memo.busy_s, memo.queued_s, memo.emergency_s = fn.busy_s, fn.queued_s, fn.emergency_s
         since_s = math.floor(now_s) - _MEMORY_S + 2
         if memo.told_s < since_s:
-            memo.account.take(_PLACEMENT, FunctionTraffic(
+            zero = FunctionTraffic(
                 function=memo.name, arrivals=0, in_regular=0.0, queued=0.0, in_emergency=0.0
-            ), since_s)  # fmt: skip
+            )
+            memo.account.take(_PLACEMENT, zero, since_s)
             memo.account.tick(since_s)
 
     def missed(self, fn: Fn, now_s: float) -> None:
@@ -110,16 +121,23 @@ class RegularTrack:
         arrivals, memo.arrivals = fn.arrivals - memo.arrivals, fn.arrivals
         started, memo.started = fn.started - memo.started, fn.started
         refused, memo.refused = fn.refused - memo.refused, fn.refused
-        memo.account.take(_PLACEMENT, FunctionTraffic(
-            function=memo.name, arrivals=arrivals, in_regular=busy_s, queued=queued_s, in_emergency=emergency_s,
-            started=started, refused=refused,
-        ), now_s)  # fmt: skip
+        seen = FunctionTraffic(
+            function=memo.name,
+            arrivals=arrivals,
+            in_regular=busy_s,
+            queued=queued_s,
+            in_emergency=emergency_s,
+            started=started,
+            refused=refused,
+        )
+        memo.account.take(_PLACEMENT, seen, now_s)
         memo.account.tick(now_s)
         memo.told_s = now_s
         # Asleep is what has nothing, and has been told zeros for a window.
         return bool(
             arrivals or busy_s or queued_s or emergency_s or fn.busy or fn.idle or fn.queue or fn.creating
-            or fn.asked or fn.in_emergency or memo.account.expects(now_s) or memo.account.scaler.average(now_s)
+            or fn.asked or fn.in_emergency
+            or memo.account.expects(now_s) or memo.account.scaler.average(now_s)
         )  # fmt: skip
 
     def decide(self, fn: Fn, now_s: float) -> None:
@@ -137,7 +155,9 @@ class RegularTrack:
                 self.woken(fn, now_s)
 
 
-def seconds_before(at_s: Floats, function: Floats, functions: int, before_s: float) -> list[list[tuple[int, int]]]:
+def seconds_before(
+    at_s: Floats, function: Integers, functions: int, before_s: float
+) -> list[list[tuple[int, int]]]:
     """Arrivals by second, of the hour before; times are from -before_s to 0."""
     found: list[dict[int, int]] = [{} for _ in range(functions)]
     for at, index in zip(at_s.tolist(), function.tolist(), strict=True):

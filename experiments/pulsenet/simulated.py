@@ -78,7 +78,10 @@ class _Job:
 
     @property
     def key(self) -> str:
-        return json.dumps(asdict(self), sort_keys=True)
+        fields = asdict(self)
+        if self.arm.system != OURS:
+            del fields["arm"]["sizing"]  # a pool of ours does not concern it
+        return json.dumps(fields, sort_keys=True)
 
 
 def run(plan: Plan, partial: Path | None, say: Say) -> Json:
@@ -138,7 +141,8 @@ def _parts(plan: Plan) -> dict[str, dict[str, list[_Job]]]:
             f"{s:g}": [_Job(replace(ours, retention_s=s), seed) for seed in some] for s in plan.keepalives_s
         },
         "threshold": {
-            f"{p:g}": [_Job(replace(ours, threshold_percentile=p), seed) for seed in some] for p in plan.thresholds
+            f"{p:g}": [_Job(replace(ours, threshold_percentile=p), seed) for seed in some]
+            for p in plan.thresholds
         },
         "retention": {
             f"{name} {s:g}": [_Job(replace(ARMS[name], retention_s=s), seed) for seed in some]
@@ -198,4 +202,3 @@ class _Timed:
         found = self._forecaster.predict(series)
         self.cpu_s, self.calls = self.cpu_s + time.process_time() - began_s, self.calls + 1
         return found
-

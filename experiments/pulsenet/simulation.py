@@ -51,7 +51,9 @@ class Fn:
     idle: deque[Idle] = field(default_factory=deque)  # the longest idle first
     queue: deque[int] = field(default_factory=deque)  # requests
     creating: list[Pending] = field(default_factory=list)
-    spares: deque[Idle] = field(default_factory=deque)  # warm pool: ready, and no function's request goes there
+    spares: deque[Idle] = field(
+        default_factory=deque
+    )  # warm pool: ready, and no function's request goes there
     spares_coming: int = 0
     busy: int = 0
     leaving: int = 0  # of the busy ones, those that go when their request ends
@@ -166,9 +168,9 @@ class Simulation:
                 continue
             now_s, _, action, arguments = heapq.heappop(heap)
             action(*arguments, now_s)
-            if now_s >= self.span.end_s and request == len(self._at) and not any(f.queue for f in functions):
-                if self.emergency is None or not any(f.in_emergency for f in functions):
-                    break
+            over = now_s >= self.span.end_s and request == len(self._at)
+            if over and not any(fn.queue or fn.in_emergency for fn in functions):
+                break
         return self._outcome()
 
     # --- requests ---
@@ -213,7 +215,8 @@ class Simulation:
         fn.in_emergency += 1
         fn.started += 1
         self._begun[request], self._track[request] = now_s + after_s, Track.EMERGENCY
-        return now_s + after_s + self._duration[request]
+        ends_s: float = now_s + after_s + self._duration[request]
+        return ends_s
 
     # --- for policies ---
 

@@ -88,6 +88,8 @@ class Plane:
             "bind": f"127.0.0.1:{port}",
             "agents": [f"{self.node}={self.agent}"],
             "agent_name": SERVER_NAME,
+            "least_prepared": 2,  # tests wait for containers before the first request
+            "frozen_starts": 3,
             "tls_directory": str(_mounted(self.certificates, "tls")),
             "client_tls_directory": str(_mounted(self.certificates, CONTROLLER)),
         }

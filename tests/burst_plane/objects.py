@@ -28,11 +28,13 @@ def metadata(name: str, namespace: str, **more: Any) -> Json:
 def burst_function(
     name: str = "resize", namespace: str = "shop", created: str = "2026-11-19T02:00:00Z", **spec: Any
 ) -> Json:
+    """Of variant `paper`: its numbers are Knative's."""
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
     return {
         "apiVersion": "surgekit.dev/v1alpha1",
         "kind": "BurstFunction",
         "metadata": metadata(name, namespace, creationTimestamp=created),
-        "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}} | spec,
+        "spec": {"targetRef": target, "variant": "paper"} | spec,
     }
 
 

@@ -46,7 +46,8 @@ def chain(binaries: Binaries) -> Iterator[Plane]:
 def _fresh(chain: Plane) -> None:
     """One regular instance, which is kept, and everything prepared."""
     chain.traffic.clients(HELLO, 0)
-    tune(chain, mode="enforce", keepalive="1h", thresholdPercentile=50, scaling={"via": "none"})
+    spec = {"mode": "enforce", "variant": "best", "keepalive": "1h", "thresholdPercentile": 50}
+    tune(chain, **spec, scaling={"via": "none"})
     chain.lab.kube.patch(f"{DEPLOYMENT}/scale", {"spec": {"replicas": 1}})
     until(chain, lambda: prepared(chain) and regular(chain) == 1, "one regular instance, and two prepared")
     until(chain, lambda: gateway_pods(chain) == 1, "the gateway to know the pod")
@@ -146,7 +147,7 @@ def test_one_request_at_a_time_needs_no_instance(chain: Plane) -> None:
 
 
 def test_the_scale_follows_and_from_zero_the_emergency_track_answers(chain: Plane) -> None:
-    tune(chain, keepalive="6s", scaling={"via": "scale"})
+    tune(chain, variant="paper", keepalive="6s", scaling={"via": "scale"})  # its numbers are as said
     chain.traffic.clients(HELLO, 4)
     until(chain, lambda: replicas(chain) == 6, "4 at once, 0.7 an instance")
     load = idle(chain)

@@ -46,10 +46,11 @@ def test_starts_that_come_together_are_one_burst() -> None:
 def test_a_function_with_frequent_excess_has_frozen_instances() -> None:
     bursts = Bursts()
     bursts.note(2, 0.0)
-    assert pool(bursts, Sizing(), 1.0) == Pool(2)
+    sizing = Sizing(frozen_starts=3)
+    assert pool(bursts, sizing, 1.0) == Pool(2)
     bursts.note(2, 100.0)
-    assert pool(bursts, Sizing(), 101.0) == Pool(2, 1)
-    assert pool(bursts, Sizing(), 900.0).frozen_a_node == 0
+    assert pool(bursts, sizing, 101.0) == Pool(2, 1)
+    assert pool(bursts, sizing, 900.0).frozen_a_node == 0
 
 
 def wanted(name: str, created: int = 2, frozen: int = 0) -> Wanted:

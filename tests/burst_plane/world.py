@@ -68,7 +68,7 @@ class Plane:
         monkeypatch.setattr(time, "time", lambda: self.now_s + 1.7e9)
         self.api = FakeApiServer(*(objects or plain_objects()), kinds=KINDS)
         serve_pods(self.api)
-        self.settings = Settings(**settings)
+        self.settings = Settings(**({"least_prepared": 2, "least_nodes": 2} | settings))
         self.events = EventsAtOnce(self.api, "burst-controller")
         self.leads = True
         self.begin()

@@ -1,0 +1,65 @@
+"""PulseNet in docs/results.md. Pure."""
+
+from __future__ import annotations
+
+from experiments.intervals import in_words
+from experiments.results.section import Figures, Section, Summary
+
+__all__ = ["pulsenet"]
+
+_SYSTEMS = {
+    "pulsenet": "PulseNet, ours (variant best)",
+    "paper": "PulseNet, the paper's rules, starts of 150 ms",
+    "asynchronous": "Knative's autoscaler, 60 s window",
+    "synchronous": "created on the request's path, kept 10 min",
+    "linear_regression": "linear regression over Knative's autoscaler",
+    "nhits": "NHITS (small, numpy) over Knative's autoscaler",
+    "warm_pool": "a spare pod of each function, kept 10 min",
+    "dirigent": "Dirigent: Knative's autoscaler, creations of 0.2 s",
+}
+
+
+def pulsenet(figures: Figures) -> Section:
+    columns = (
+        "system",
+        "slowdown",
+        "cost",
+        "slowdown / ours",
+        "cost / ours: above 1, ours is better",
+        "creations",
+    )
+    slowdown, cost = figures["slowdown_ratio"], figures["cost_ratio"]
+    rows = [
+        (
+            _SYSTEMS.get(name, name),
+            f"{of['slowdown']:.2f}",
+            f"{of['cost']:.2f}",
+            in_words(slowdown[name]) if name in slowdown else "",
+            in_words(cost[name]) if name in cost else "",
+            f"{of['creations']:.0f}",
+        )
+        for name, of in figures["systems"].items()
+    ]
+    seeds = figures["seeds"]
+    drawn = f"{len(seeds)} seeds ({min(seeds)} to {max(seeds)})"
+    notes = [
+        f"{figures['functions']} functions of Azure's trace, {drawn}, "
+        "in virtual time, not checked against a live run. Slowdown: geometric mean over functions of "
+        "p99 of response over run time; cost: memory of all instances over that of busy ones, prepared "
+        f"containers included. {figures['regular_share']:.1%} of requests are on the regular track; emergency"
+        f" instances use {figures['emergency_cpu_share']:.1%} of the CPU. [More](results/pulsenet.md)."
+    ]
+    behind = [
+        f"{kind} against {name}: {in_words(ratio)}"
+        for kind, ratios in (("slowdown", slowdown), ("cost", cost))
+        for name, ratio in ratios.items()
+        if ratio["low"] < 1
+    ]
+    summary = Summary(
+        "PulseNet (simulated)",
+        f"slowdown of Knative's autoscaler is {in_words(slowdown['asynchronous'])} times ours, at "
+        f"{in_words(cost['asynchronous'])} times the cost; of synchronous creation "
+        f"{in_words(slowdown['synchronous'])} times, at {in_words(cost['synchronous'])} times",
+        "; ".join(behind),
+    )
+    return Section("PulseNet: slowdown and cost, in virtual time", columns, rows, notes, summary)
