@@ -56,7 +56,7 @@ def listed(functions: Iterable[Known], readiness: Mapping[Function, Readiness]) 
                 template=known.found.template,
                 mode=str(known.mode),
                 cpu_millis=spec.cpu_millis,
-                memory_bytes=spec.memory_bytes + spec.scratch_bytes,
+                memory_bytes=spec.memory_bytes,
                 longest_s=function.longest_s,
                 idempotent=function.idempotent,
                 most_instances=function.most_instances,
