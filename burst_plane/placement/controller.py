@@ -162,6 +162,7 @@ class Placement:
             reply = await self.link.start(agent, message)
         except (WireError, MessageError) as error:
             log.warning("start failed", function=asked.host, node=agent.node, error=str(error))
+            self.desk.rest(agent.node, listed.function, time.monotonic())
             running = self.desk.ended(asked.request)
             if running is not None and getattr(error, "sent", True):
                 self.link.end(running, asked.request)  # the agent may have started it
@@ -172,6 +173,8 @@ class Placement:
             reply = StartReply(refused="failed", error="no address of an instance")
         if reply.started is None:
             self.desk.failed(asked.request)
+            if reply.refused == "failed":
+                self.desk.rest(agent.node, listed.function, time.monotonic())
             log.info(
                 "start refused", function=asked.host, node=agent.node, reason=reply.refused, error=reply.error
             )

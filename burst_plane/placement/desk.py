@@ -21,6 +21,7 @@ __all__ = ["Desk", "Placing", "Running"]
 
 K = TypeVar("K")
 _SILENT_S = 3.0  # an agent that says nothing for so long is not asked; it speaks each second
+_REST_S = 3.0  # an agent that failed to start a function's instance is not asked for that function
 _FORGOTTEN_S = 30.0  # past its longest time; the line that says that a request ended may be lost
 
 
@@ -59,6 +60,7 @@ class Desk:
         self._assumed: dict[str, dict[str, Running]] = {}
         self._of_function: Counter[Function] = Counter()
         self._of_namespace: Counter[str] = Counter()
+        self._rests: dict[tuple[str, Function], float] = {}  # until when, by node and function
         self._turn = 0
 
     # What is known
@@ -114,11 +116,12 @@ class Desk:
         if reason := self._over_cap(listed):
             return Placing(None, listed, reason)
         need = Need(listed.cpu_millis, listed.memory_bytes)
-        candidates = [c for node in self.live_agents(now_s) if (c := self._candidate(node, listed))]
         excluded = set(without)
+        nodes = [node for node in self.live_agents(now_s) if self._may_be_asked(node, listed, now_s)]
+        candidates = [self._candidate(node, listed) for node in nodes if node not in excluded]
         variant = Variant.PAPER if listed.variant == Variant.PAPER else Variant.BEST
         self._turn += 1
-        node, reason = choose([c for c in candidates if c.node not in excluded], need, variant, self._turn)
+        node, reason = choose(candidates, need, variant, self._turn)
         if reason:
             return Placing(None, listed, reason)
         if listed.mode != "enforce":
@@ -141,6 +144,11 @@ class Desk:
     def failed(self, request: str) -> None:
         """Nothing runs for this request."""
         self.ended(request)
+
+    def rest(self, node: str, function: Function, now_s: float) -> None:
+        """A start failed there. Other functions may be fine: one tenant's image rests no node for others."""
+        self._rests = {of: until_s for of, until_s in self._rests.items() if until_s > now_s}
+        self._rests[node, function] = now_s + _REST_S
 
     def ended(self, request: str) -> Running | None:
         """The request is over; what ran for it."""
@@ -166,10 +174,12 @@ class Desk:
         share = math.ceil(self.directory.most_in_namespace / max(self.directory.placements, 1))
         return "namespace-cap" if of_namespace >= share else ""
 
-    def _candidate(self, node: str, listed: Listed) -> Candidate | None:
+    def _may_be_asked(self, node: str, listed: Listed, now_s: float) -> bool:
         state, _ = self._states[node]
-        if state.draining:
-            return None
+        return not state.draining and self._rests.get((node, listed.function), 0.0) <= now_s
+
+    def _candidate(self, node: str, listed: Listed) -> Candidate:
+        state, _ = self._states[node]
         assumed = self._assumed.get(node, {}).values()
         same = sum(r.template == listed.template for r in assumed)
         found = self._prepared[node].get((listed.function, listed.template))

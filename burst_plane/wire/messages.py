@@ -15,6 +15,8 @@ A message that cannot be read is a `MessageError`; sizes are bounded.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from burst_plane.model import Function, NodeState, Preparation, Started
@@ -45,6 +47,9 @@ __all__ = [
 PULSELET, DIRECTOR = "surgekit.burst.Pulselet", "surgekit.burst.Director"
 
 
+Name = Annotated[str, msgspec.Meta(max_length=200)]  # agents remember these
+
+
 class _Message(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
@@ -53,8 +58,8 @@ class StartRequest(_Message, frozen=True):
     """Start one instance for one request. `request` is the caller's own name for it: a Start that is sent
     twice with it starts one instance."""
 
-    request: str
-    placement: str  # the caller's own name, new at each of its starts; its instances end when it is gone
+    request: Name
+    placement: Name  # the caller's own name, new at each of its starts; its instances end when it is gone
     function: Function
     template: str
     budget_s: float  # the caller waits no longer than this
@@ -72,7 +77,7 @@ class StartReply(_Message, frozen=True):
 class EndRequest(_Message, frozen=True):
     """These instances' requests have ended; empty: none, the caller says that it is alive."""
 
-    placement: str
+    placement: Name
     instances: tuple[str, ...] = ()
     requests: tuple[str, ...] = ()  # of Starts whose answer never came: what runs for them ends, too
 

@@ -71,6 +71,20 @@ def test_a_function_that_is_not_listed_is_unknown() -> None:
     assert placed(desk(), "r", host="other.shop") == "unknown"
 
 
+def test_where_a_start_failed_that_function_is_not_asked_for_awhile() -> None:
+    other = Function("shop", "crop")
+    of = desk(listed(), listed(other))
+    for node in "ab":
+        of.heard(node, state(node, RESIZE, other), 0.0)
+    of.rest("a", RESIZE, 0.1)
+    assert {placed(of, f"r{i}", 0.2) for i in range(4)} == {"b"}
+    assert placed(of, "o", 0.2, host="crop.shop") == "a"
+    of.rest("b", RESIZE, 0.2)
+    assert placed(of, "r5", 0.3) == "no-agents"
+    of.heard("a", state("a"), 3.15)
+    assert placed(of, "r6", 3.15) == "a"
+
+
 def test_caps_of_function_and_namespace() -> None:
     of = desk(listed(most_instances=2))
     assert [placed(of, f"r{i}") for i in range(3)][2] == "function-cap"
