@@ -29,6 +29,8 @@ def about() -> dict[str, Any]:
         while option in arguments:
             at = arguments.index(option)
             del arguments[at : at + 2]
+    # Where data lies on this machine is nobody's business; what it is, is in the last two names.
+    arguments = ["/".join(Path(word).parts[-2:]) if word.startswith("/") else word for word in arguments]
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "command": shlex.join(["surgekit", *arguments]),
