@@ -316,9 +316,9 @@ def deployment(name: str, replicas: int) -> dict[str, Any]:
 
 @contextmanager
 def prometheus_service(lab: Lab) -> Iterator[None]:
-    """A Prometheus where the parts look for it by default, which scrapes the balancer."""
-    (balancer,) = parts_pods(lab, "surgekit-balancer")
-    targets = {"balancer": [f"{balancer['status']['podIP']}:8080"]}
+    """A Prometheus where the parts look for it by default, which scrapes the balancers."""
+    balancers = parts_pods(lab, "surgekit-balancer")
+    targets = {"balancer": [f"{balancer['status']['podIP']}:8080" for balancer in balancers]}
     port = prometheus.start(lab, targets, address="0.0.0.0").port  # noqa: S104
     lab.kube.create("/api/v1/namespaces", {"metadata": {"name": "monitoring"}})
     name = "prometheus-operated"
