@@ -426,6 +426,9 @@ def pulsenet(
         bool, typer.Option("--quick", help="Within 15 minutes: short runs, and with --simulated two seeds.")
     ] = False,
     simulated: Annotated[bool, typer.Option("--simulated", help="In virtual time: no lab.")] = False,
+    starts: Annotated[
+        bool, typer.Option("--starts", help="Only how long emergency instances take to start: 7 minutes.")
+    ] = False,
     comparison_only: Annotated[
         bool, typer.Option("--comparison-only", help="With --simulated: nothing is varied.")
     ] = False,
@@ -445,6 +448,11 @@ def pulsenet(
     from experiments.pulsenet import command as bench_pulsenet
 
     drawn, say = parse_seeds(seeds) if seeds else None, progress()
+    if starts:
+        from experiments.pulsenet.starts import run as bench_starts
+
+        bench_starts(quick, json_file)
+        return
     if not simulated:
         from experiments.kneescale.command import partial_of
         from experiments.pulsenet.live import command as bench_live

@@ -34,7 +34,7 @@ class Starts:
     """An emergency instance, from the request's arrival to function code."""
 
     # The real agent over gRPC with mutual TLS, runc, a static binary, until the first HTTP answer: medians of
-    # `python -m experiments.pulsenet.starts` on 2 cores with a load of 17 to 20. Idle, they are shorter.
+    # `surgekit bench pulsenet --starts` on 2 cores with a load of 17 to 20. Idle, they are shorter.
     frozen_s: float = 0.0130
     created_s: float = 0.0094
     image_s: float = 0.155  # with the image there and nothing else

@@ -3,23 +3,24 @@
 `start_ms` is what a placement sees: from its Start until the function's first HTTP answer. So it holds what
 the issue asks for (the agent's receipt until function code answers) and the two ways between the processes.
 `agent_ms` is the agent's own account: from receipt until the port is open. Every start finds the same: the
-pool is filled again before the next. `python -m experiments.pulsenet.starts --help`.
+pool is filled again before the next. `surgekit bench pulsenet --starts`.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import math
 import os
-import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
 
 from burst_plane.model import Function, InstanceSpec, NodeState, Preparation, Started
 from burst_plane.wire.messages import (
@@ -32,12 +33,13 @@ from burst_plane.wire.messages import (
     StartRequest,
     WatchRequest,
 )  # fmt: skip
+from experiments.results.about import write_figures
 from kwok.burst import images as burst_images
 from kwok.burst.node import CONTROLLER, PLACEMENT, SERVER_NAME, BurstNode, why_no_burst_node
 from kwok.images import build, reference
 from surgekit.wire.client import WireClient
 
-__all__ = ["measure", "table", "why_not"]
+__all__ = ["measure", "run", "why_not"]
 
 MIB = 1 << 20
 ORIGINS = ("frozen", "created", "cold")
@@ -236,32 +238,24 @@ def _quantile(values: Sequence[float], q: float) -> float | None:
     return round(ordered[max(math.ceil(q * len(ordered)) - 1, 0)], 1) if ordered else None
 
 
-def table(figures: dict[str, Any]) -> str:
-    columns = ("start_ms_p50", "start_ms_p99", "agent_ms_p50", "agent_ms_p99", "ten_at_once_ms_p50",
-               "ten_at_once_ms_p99", "load_average")  # fmt: skip
-    lines = [f"{'function':14}{'origin':9}" + "".join(f"{each:>20}" for each in columns)]
+def run(quick: bool, json_file: Path | None) -> None:
+    """`surgekit bench pulsenet --starts`."""
+    if reason := why_not():
+        raise typer.BadParameter(f"no emergency instance can be started here: {reason}")
+    figures = measure(quick)
+    # The keys of the issue, for what every function has ready.
+    prepared = figures["starts"]["static"]["created"]
+    keys = ("start_ms_p50", "start_ms_p99", "ten_at_once_ms_p99")
+    if not write_figures({key: prepared[key] for key in keys} | figures, json_file):
+        Console().print(_table(figures))
+
+
+def _table(figures: Mapping[str, Any]) -> Table:
+    columns = (
+        "start_ms_p50", "start_ms_p99", "agent_ms_p50", "agent_ms_p99", "ten_at_once_ms_p99", "load_average",
+    )  # fmt: skip
+    table = Table("function", "from", *columns)
     for function, origins in figures["starts"].items():
         for origin, of in origins.items():
-            cells = "".join(f"{'-' if of[each] is None else of[each]:>20}" for each in columns)
-            lines.append(f"{function:14}{origin:9}{cells}")
-    return "\n".join(lines)
-
-
-def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--runtime", default="runc")
-    parser.add_argument("--function", action="append", choices=list(FUNCTIONS))
-    parser.add_argument("--origin", action="append", choices=list(ORIGINS))
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    if reason := why_not():
-        parser.error(reason)
-    figures = measure(given.quick, given.function or tuple(FUNCTIONS), given.runtime, given.origin or ORIGINS)
-    sys.stdout.write(table(figures) + "\n")
-    if given.json:
-        given.json.write_text(json.dumps(figures, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    _main()
+            table.add_row(function, origin, *("-" if of[each] is None else str(of[each]) for each in columns))
+    return table

@@ -67,7 +67,7 @@ def bench_of(figures: Figures) -> str:
     if "about" not in figures:
         raise UnknownBench("a file without `about` is not of `surgekit bench ... --json FILE`")
     words = shlex.split(figures["about"]["command"])[2:]
-    ways = [word for word in words[1:] if word in ("--simulated", "--live", "--pulls-only")]
+    ways = [word for word in words[1:] if word in ("--simulated", "--live", "--pulls-only", "--starts")]
     return " ".join([words[0], *ways])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from experiments.intervals import in_words
 from experiments.results.escra_section import escra
 from experiments.results.fcma_sections import expander, nodes, solver
-from experiments.results.pulsenet_section import pulsenet
+from experiments.results.pulsenet_section import pulsenet, starts
 from experiments.results.section import Figures, Section, Summary
 
 __all__ = ["SECTIONS"]
@@ -292,5 +292,6 @@ SECTIONS: Mapping[str, Callable[[Figures], Section]] = {
     "expander": expander,
     "escra": escra,
     "pulsenet --simulated": pulsenet,
+    "pulsenet --starts": starts,
     "node-model --pulls-only": _pulls,
 }
