@@ -34,15 +34,15 @@ class Starts:
     """An emergency instance, from the request's arrival to function code."""
 
     # The real agent over gRPC with mutual TLS, runc, a static binary, until the first HTTP answer: medians of
-    # `surgekit bench pulsenet --starts` on 2 cores with a load of 17 to 20. Idle, they are shorter.
-    frozen_s: float = 0.0130
-    created_s: float = 0.0094
-    image_s: float = 0.155  # with the image there and nothing else
-    # Ten at once took 28.8 ms (created) and 706 ms (image alone): each other start adds so much of one alone.
-    crowd: float = 0.39
+    # `surgekit bench pulsenet --starts` on 2 cores with nothing beside it (docs/results.md).
+    frozen_s: float = 0.0030
+    created_s: float = 0.0073
+    image_s: float = 0.0452  # with the image there and nothing else
+    # Ten at once took 22 ms (created) and 291 ms (image alone): each other start adds 0.23 or 0.6 of one alone.
+    crowd: float = 0.6
     make_s: float = 0.060  # to make a container again in the background
     cpu_s: float = 0.05  # to make, start and remove one
-    source: str = "experiments.pulsenet.starts, 2026-11-19, load 17 to 20"
+    source: str = "surgekit bench pulsenet --starts, 2026-11-19"
 
 
 @dataclass(frozen=True, slots=True)
