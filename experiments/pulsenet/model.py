@@ -38,7 +38,7 @@ class Starts:
     frozen_s: float = 0.0030
     created_s: float = 0.0073
     image_s: float = 0.0452  # with the image there and nothing else
-    # Ten at once took 22 ms (created) and 291 ms (image alone): each other start adds 0.23 or 0.6 of one alone.
+    # Ten at once took 22 ms (created) and 291 ms (image alone): each other one adds 0.23 or 0.6 of one.
     crowd: float = 0.6
     make_s: float = 0.060  # to make a container again in the background
     cpu_s: float = 0.05  # to make, start and remove one
