@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
 import subprocess
 from collections.abc import Awaitable, Callable, Iterator
@@ -19,6 +20,7 @@ from kwok.burst import images as burst_images
 from kwok.burst.node import BurstNode, why_no_burst_node
 from kwok.cgroups import trees
 from kwok.images import oci
+from kwok.real_node.requirements import SEARCH_PATH
 from tests.burst_plane.agent.driver import Driver, ask, found
 
 pytestmark = [pytest.mark.lab, pytest.mark.real_node]
@@ -279,8 +281,7 @@ def processes(node: BurstNode) -> list[str]:
 def test_crun(tmp_path: Path) -> None:
     if reason := why_no_burst_node():
         pytest.skip(f"no node for instances: {reason}")
-    tried = subprocess.run(["crun", "--version"], capture_output=True, check=False)
-    if tried.returncode:
+    if shutil.which("crun", path=SEARCH_PATH) is None:
         pytest.skip("crun is not there")
     archive = images.build("function-server")
     with BurstNode(tmp_path, [archive], **SETTINGS, runtime="crun") as node:
