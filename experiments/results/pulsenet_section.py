@@ -44,7 +44,7 @@ def pulsenet(figures: Figures) -> Section:
     drawn = f"{len(seeds)} seeds ({min(seeds)} to {max(seeds)})"
     notes = [
         f"{figures['functions']} functions of Azure's trace, {drawn}, "
-        "in virtual time, not checked against a live run. Slowdown: geometric mean over functions of "
+        "in virtual time (a short live run: on the page below). Slowdown: geometric mean over functions of "
         "p99 of response over run time; cost: memory of all instances over that of busy ones, prepared "
         f"containers included. {figures['regular_share']:.1%} of requests are on the regular track; emergency"
         f" instances use {figures['emergency_cpu_share']:.1%} of the CPU. [More](results/pulsenet.md)."
