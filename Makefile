@@ -12,7 +12,7 @@ UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
 export UV
 
 STAMP := .venv/.installed
-PACKAGES := surgekit cluster_model scheduler_extender combofunc function_gateway limit_allocator burst_plane node_speed_probe cluster_autoscaler_hook hpa_replacement kwok experiments tests
+PACKAGES := surgekit cluster_model scheduler_extender combofunc function_gateway limit_allocator burst_plane node_speed_probe cluster_autoscaler_hook hpa_replacement cluster_view kwok experiments tests
 
 # From the distribution, as program:package. Without HAProxy the tests of live traffic skip, without the second line
 # those of real nodes, without the third those of images, without the fourth those of cgroup v2, without the fifth those
