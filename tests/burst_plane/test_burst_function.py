@@ -25,7 +25,8 @@ def schema() -> Json:
 
 def test_what_is_not_said_is_as_the_crd_has_it() -> None:
     said: dict[str, Any] = {name: of["default"] for name, of in schema().items() if "default" in of}
-    said["scaling"] = {n: of["default"] for n, of in schema()["scaling"]["properties"].items()}
+    scaling = schema()["scaling"]["properties"].items()  # `via` depends on the target
+    said["scaling"] = {n: of["default"] for n, of in scaling if "default" in of}
     assert len(said) >= 9
     assert read(burst_function(**said)) == function(variant="best")
     assert function().mode is Mode.SHADOW
