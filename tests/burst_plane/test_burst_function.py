@@ -58,7 +58,7 @@ def test_everything_said_is_read() -> None:
         ({"thresholdPercentile": float("nan")}, "spec.thresholdPercentile: must be a number"),
         ({"idempotent": "yes"}, "spec.idempotent: must be true or false"),
         ({"mostInstances": 10**30}, "spec.mostInstances: must be a whole number from 0 to 10000, is out of"),
-        ({"scaling": {"via": "knative"}}, "spec.scaling.via: must be one of scale, metric, none"),
+        ({"scaling": {"via": "keda"}}, "spec.scaling.via: must be one of scale, metric, knative, none"),
         ({"scaling": {"minReplicas": 5, "maxReplicas": 4}}, "spec.scaling.minReplicas: 5 is more than"),
         ({"scaling": []}, "spec.scaling: must be an object"),
         (
