@@ -23,7 +23,7 @@ PACKAGES_OF = {
     "pulsenet": {"burst_plane"},
     "lab": {"kwok", "experiments"},
 }
-MODULE_OF = {"grpcio": "grpc", "protobuf": "google", "pyyaml": "yaml"}
+MODULE_OF = {"grpcio": "grpc", "protobuf": "google", "pyyaml": "yaml", "websocket-client": "websocket"}
 # Modules that another distribution in our list brings.
 BROUGHT = {
     "jinja2": "flask",
