@@ -99,6 +99,7 @@ def serve(view: View, bind: str, port: int | None = None) -> Page:
 def application(publisher: Publisher, ask: Ask, allowed: frozenset[str]) -> flask.Flask:
     """`allowed`: see `hosts`."""
     app = flask.Flask("cluster_view", static_folder=None)
+    app.url_map.merge_slashes = False  # a path is what it says
     asking = threading.BoundedSemaphore(_ASKED_AT_ONCE)
 
     @app.before_request

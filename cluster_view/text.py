@@ -11,21 +11,25 @@ from surgekit.kube.conditions import stamp
 __all__ = ["LONGEST", "at_s", "iso", "plain"]
 
 LONGEST = 500
-# Control characters, and those that reorder or hide what stands beside them. The rest of the format
-# characters is rare enough to go with them.
-_ACTS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 _PLAIN = re.compile(r"[ -~]*")
 # Years that every reader of ISO 8601 knows: 2000 to 2100.
 _FIRST_S, _LAST_S = 946_684_800.0, 4_102_444_800.0
 
 
 def plain(value: object, longest: int = LONGEST) -> str:
-    """Any value as one line of text. Each character that acts becomes U+FFFD."""
+    """Any value as one line of text.
+
+    Characters that act on a terminal, or reorder or hide what stands beside them, become U+FFFD.
+    """
     text = value if isinstance(value, str) else "" if value is None else f"{value!r:.{longest}}"
     cut = text if len(text) <= longest else f"{text[: longest - 1]}…"
     if _PLAIN.fullmatch(cut):
         return cut
-    return "".join("\ufffd" if unicodedata.category(c) in _ACTS else c for c in cut.replace("\n", " "))
+    return "".join(c if _is_shown(c) else "\ufffd" for c in cut.replace("\n", " "))
+
+
+def _is_shown(character: str) -> bool:
+    return character.isprintable() or unicodedata.category(character) == "Zs"
 
 
 def iso(seconds: float) -> str:

@@ -113,7 +113,12 @@ def speed(node: str, tau: float, source: str = "measured", at_s: float = START_S
 
 
 def placement(
-    pod: str, ranked: dict[str, float], *, mode: str = "shadow", at_s: float = START_S, bound_to: str | None = None
+    pod: str,
+    ranked: dict[str, float],
+    *,
+    mode: str = "shadow",
+    at_s: float = START_S,
+    bound_to: str | None = None,
 ) -> Json:
     """`ranked`: seconds until Ready by node, the best first."""
     return {

@@ -1,4 +1,4 @@
-"""The state: whatever arrives, a snapshot and all later changes give the later snapshot; and what rows say."""
+"""Whatever arrives, a snapshot and all later changes give the later snapshot; and what rows say."""
 
 from __future__ import annotations
 
