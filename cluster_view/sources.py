@@ -49,7 +49,7 @@ RESOURCES = (
 )
 # Most Events of a cluster are these components', and all of them say what objects say as well.
 _LOUD = ("kubelet", "default-scheduler", "replicaset-controller", "deployment-controller", "job-controller")
-_ABOUT_ENOUGH = ",".join(f"reportingComponent!={name}" for name in _LOUD)
+_ABOUT_ENOUGH = ",".join(f"reportingController!={name}" for name in _LOUD)
 _GATHER_S = 0.1  # a page may be that much later
 _EVENTS_S = 3600.0  # older Events are no news
 _MOST_EVENTS = 5_000

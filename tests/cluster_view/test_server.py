@@ -90,6 +90,10 @@ class Stream:
                 return kind, found
         raise AssertionError("the stream ended")
 
+    def shut(self) -> None:
+        """Wake a thread that reads."""
+        self.socket.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         self._lines.close()
         self.socket.close()
