@@ -99,18 +99,20 @@ class Terminal(App[None]):
         Binding("escape", "clear", "No filter", show=False),
     ]
     ENABLE_COMMAND_PALETTE = False
+    AUTO_FOCUS = "#node-rows"
 
     def __init__(self, state: State, take: Callable[[], None]) -> None:
         """`take` gives the state what came in."""
         super().__init__()
         self._state, self._take = state, take
         self._seen: Snapshot = state.snapshot(time.time())
+        self._head = Static(id="head", markup=False)
         self.nodes = RowsTable("node-rows", NODES)
         self.functions = RowsTable("function-rows", FUNCTIONS)
         self.decisions = RowsTable("decision-rows", DECISIONS, descending=True)
 
     def compose(self) -> ComposeResult:
-        yield Static(id="head", markup=False)
+        yield self._head
         with TabbedContent(initial="nodes"):
             for title, table in (
                 ("nodes", self.nodes),
@@ -135,13 +137,10 @@ class Terminal(App[None]):
             self._seen = apply(self._seen, change)
             self._draw(change)
         head = self._seen["head"]
-        rate = head["requests_per_s"]
-        starts = head["cold_starts_last_minute"]
+        rate, starts = head["requests_per_s"], head["cold_starts_last_minute"]
         more = "" if rate is None else f"  {rate:.1f} requests/s"
         more += "" if starts is None else f"  {starts:.0f} cold starts in the last minute"
-        self.query_one("#head", Static).update(
-            Text(f"{self._seen['cluster']}  {cost_line(self._seen)}{more}")
-        )
+        self._head.update(Text(f"{self._seen['cluster']}  {cost_line(self._seen)}{more}"))
 
     def _draw(self, change: Change) -> None:
         self.nodes.show(self._seen["nodes"], change["nodes"])

@@ -84,6 +84,7 @@ def test_what_changes_is_drawn(world: World) -> None:
 def test_functions_and_decisions_have_their_tables(world: World) -> None:
     async def act(pilot: Pilot[None], app: Terminal) -> None:
         await pilot.press("2")
+        await pilot.pause()
         assert app.functions.has_focus
         assert column(app.functions) == ["KneePolicy/shop/web"]
         assert column(app.functions, 4) == ["6"]
