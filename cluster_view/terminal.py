@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -101,11 +100,11 @@ class Terminal(App[None]):
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS = "#node-rows"
 
-    def __init__(self, state: State, take: Callable[[], None]) -> None:
-        """`take` gives the state what came in."""
+    def __init__(self, state: State, take: Callable[[], None], clock: Callable[[], float]) -> None:
+        """`take` gives the state what came in; `clock` is Unix time."""
         super().__init__()
-        self._state, self._take = state, take
-        self._seen: Snapshot = state.snapshot(time.time())
+        self._state, self._take, self._clock = state, take, clock
+        self._seen: Snapshot = state.snapshot(clock())
         self._head = Static(id="head", markup=False)
         self.nodes = RowsTable("node-rows", NODES)
         self.functions = RowsTable("function-rows", FUNCTIONS)
@@ -132,7 +131,7 @@ class Terminal(App[None]):
     def round(self) -> None:
         """Take what came in and draw what it changed."""
         self._take()
-        change = self._state.change(time.time())
+        change = self._state.change(self._clock())
         if change is not None:
             self._seen = apply(self._seen, change)
             self._draw(change)

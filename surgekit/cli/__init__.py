@@ -29,6 +29,7 @@ _COMMANDS = {
     "ui": "surgekit.cli.ui",
     "top": "surgekit.cli.top",
     "bench": "experiments.commands",
+    "report": "experiments.results.report_command",
     "fcma": "surgekit.cli.fcma",
     "certificates": "surgekit.cli.certificates",
     "metrics-api": "surgekit.cli.metrics_api",

@@ -36,7 +36,7 @@ def top(
         from cluster_view.terminal import Terminal
 
         view.start()
-        Terminal(view.state, view.sources.apply).run()
+        Terminal(view.state, view.sources.apply, time.time).run()
         view.stop()
         return
     view.sources.start()

@@ -20,7 +20,7 @@ from tests.cluster_view.test_state import LABELS, World
 
 def at_the_keyboard(world: World, act: Callable[[Pilot[None], Terminal], Awaitable[None]]) -> None:
     async def run() -> None:
-        app = Terminal(world.state, lambda: None)
+        app = Terminal(world.state, lambda: None, lambda: START_S)
         async with app.run_test(size=(160, 40)) as pilot:
             await pilot.pause()
             app.round()
