@@ -1,7 +1,7 @@
 """Every query of the dashboard and of the alerts, answered by a real Prometheus.
 
-It scrapes the registries that the parts serve, each in a server of its own as in its pod. Values are made up and
-grow; names, types and labels are the parts' own.
+It scrapes the registries that the parts serve, each in a server of its own as in its pod. Values are made up
+and grow; names, types and labels are the parts' own.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import scheduler_extender.extender
 from kwok import prometheus
 from kwok.lab import Lab
 from node_speed_probe.ledger import Snapshot
-from node_speed_probe.model import NodeSpeedEstimate
+from node_speed_probe.model import NodeSpeedEstimate, Reason
 from surgekit.process.controller import Controller
 from tests.paths import MANIFESTS
 
@@ -63,8 +63,8 @@ def registries() -> dict[str, CollectorRegistry]:
             tau_create_s=0.5,
             tau_create_rel_error=0.1,
             samples=3,
-            source="Measured",
-            reason="Fresh",
+            source="measured",
+            reason=Reason.MEASURED,
             creating=2,
         )
         return Snapshot(0.0, (node,), made := next(scrapes), {"timeout": made})
@@ -157,6 +157,6 @@ def test_a_query_of_the_dashboard_is_answered(
 
 @pytest.mark.parametrize(("alert", "expression"), ALERTS, ids=lambda value: str(value)[:60])
 def test_the_expression_of_an_alert_is_understood(asked: Prometheus, alert: str, expression: str) -> None:
-    """Whether it fires depends on values; a metric without a name of ours is test_manifest_files' business."""
+    """Whether it fires depends on values; that its metrics exist is said by test_manifest_files."""
     for series in asked.ask(expression):
         assert float(series["value"][1]) is not None
