@@ -1,12 +1,13 @@
 """`surgekit docs screenshots`: the pictures of the live page in README and docs, taken of a lab.
 
-The lab has functions with real traffic, KneeScale in search of a knee, a ComboFunc, and Deployments that opted in to
-placement, one namespace of them in shadow. Its nodes are emulated; their classes and prices are the FCMA paper's.
+The lab has functions with real traffic, KneeScale at a knee, a ComboFunc, and Deployments that opted in to
+placement, one namespace of them in shadow. Nodes are emulated; their classes and prices are the FCMA paper's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -21,7 +22,6 @@ from kwok.traffic import lab_traffic
 from surgekit.cli import lab as lab_command
 from surgekit.cli.cluster_view import open_view
 from surgekit.kube.api_path import Resource
-from surgekit.kube.pods import is_ready
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator
@@ -37,7 +37,7 @@ _POLICIES = Resource("surgekit.dev/v1alpha1", "kneepolicies")
 _NAMESPACES, _PODS = Resource("v1", "namespaces"), Resource("v1", "pods")
 _DEPLOYMENTS = Resource("apps/v1", "deployments")
 _KNEE_S, _READY_S = 900.0, 300.0
-_SIZE = {"width": 1440, "height": 900}
+_READY = ("Ready", "True")
 # Namespace, its mode, name, replicas, cores and MiB of each.
 _APPS = (
     ("shop", "enforce", "checkout", 26, "250m", "768Mi"),
@@ -100,11 +100,13 @@ def _pictures(
     lab: Lab, url: str, browser: Browser, directory: Path, say: Callable[[str], object]
 ) -> list[Path]:
     """Wait for what each picture is to show, then take it."""
-    tab = browser.new_page(viewport=_SIZE, device_scale_factor=1.5, reduced_motion="reduce")
+    tab = browser.new_page(
+        viewport={"width": 1440, "height": 900}, device_scale_factor=1.5, reduced_motion="reduce"
+    )
     tab.set_default_timeout(120_000)
     tab.goto(url)
     say("KneeScale searches the knee")
-    lab.wait_for(lambda: _knee(lab) is not None, "a knee", _KNEE_S)
+    lab.wait_for(partial(_at_knee, lab), "a knee", _KNEE_S)
     say("a surge")
     namespace, _, name, *_ = _APPS[0]
     before = _ready(lab, namespace)
@@ -134,13 +136,16 @@ def _shot(what: Tab | Locator, file: Path) -> Path:
     return file
 
 
-def _knee(lab: Lab) -> int | None:
+def _at_knee(lab: Lab) -> bool:
     policy = lab.kube.get(_POLICIES.path("functions", "float-operation"))
-    found: int | None = policy["status"]["knee"]
-    return found
+    return any(condition["reason"] == "AtKnee" for condition in policy["status"]["conditions"])
 
 
 def _ready(lab: Lab, namespace: str) -> set[str]:
     """Names of pods."""
     pods, _ = lab.kube.list_all(_PODS.path(namespace))
-    return {pod["metadata"]["name"] for pod in pods if is_ready(pod)}
+    return {pod["metadata"]["name"] for pod in pods if _READY in _conditions(pod)}
+
+
+def _conditions(pod: dict[str, Any]) -> set[tuple[str, str]]:
+    return {(c["type"], c["status"]) for c in pod["status"].get("conditions", ())}

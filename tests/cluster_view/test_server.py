@@ -69,7 +69,7 @@ class Served:
 
 
 class Stream:
-    """Reads server-sent events."""
+    """Reads server-sent events, without those that only say that nothing changed."""
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
@@ -87,7 +87,8 @@ class Stream:
             elif line.startswith("data: "):
                 found: Json = json.loads(line.removeprefix("data: "))
                 self._lines.readline()
-                return kind, found
+                if kind != "alive":
+                    return kind, found
         raise AssertionError("the stream ended")
 
     def shut(self) -> None:
