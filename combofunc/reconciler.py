@@ -136,6 +136,13 @@ class ComboFuncReconciler:
         if status_failure:
             state = self._update(uid, status_written={})  # write it again
         failed = [result for result in results if result.failure]
+        for_nodes = [r for r in failed if isinstance(r.action, Create) and not r.action.node]
+        if for_nodes:  # as by a quota; the plan goes on without these pods
+            said = for_nodes[0].failure
+            log.warning("no pod can wait for a node", function=uid, error=said)
+            later = replace(state.nodes, failure=said, not_before_s=time.time() + _LONGEST_WAIT_S)
+            state = self._update(uid, nodes=later)
+            failed = [result for result in failed if result not in for_nodes]
         if not failed:
             if time.time() < state.retry_writes_at_s:
                 return  # only releases were written meanwhile
@@ -269,7 +276,7 @@ class ComboFuncReconciler:
 
     def _assume(self, function: ComboFunc, update: FunctionUpdate) -> None:
         """Count the pods about to be created, so that the next plan does not use the same room."""
-        created = [action for action in update.actions if isinstance(action, Create)]
+        created = [action for action in update.actions if isinstance(action, Create) and action.node]
         if not created or update.state.assignment is None:
             return
         shape, now_s = pod_shape(function), time.monotonic()

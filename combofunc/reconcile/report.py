@@ -32,7 +32,15 @@ def report(seen: Observation, before: Json, decision: Decision[FunctionUpdate], 
     said = [
         status.target_known(function, seen.target, no_data),
         *([state.sizes_usable] if state.sizes_usable else []),
-        status.planned(function, plan, state.planner_failure, unreadable, rolling),
+        status.planned(
+            function,
+            plan,
+            state.planner_failure,
+            unreadable,
+            rolling,
+            update.awaiting_nodes,
+            update.node_demand,
+        ),
         status.ready(function, plan, ready, update.waiting, unreadable or state.api_failure),
         status.resized(memory_note(function, pods, update.least_memory)),
     ]

@@ -22,8 +22,8 @@ Json = dict[str, Any]
 REASONS: Mapping[str, tuple[str, ...]] = {
     "TargetKnown": ("Spec", "Replicas", "Collector", "SpecIgnored", "NoData", "InvalidSpec"),
     "SizesUsable": ("Usable", "TooLarge", "NoNode", "InvalidSpec"),
-    "Planned": ("Planned", "Shadow", "Rolling", "Shortage", "NoTarget", "Paused", "PodsUnreadable",
-                "PlannerFailed", "InvalidSpec"),
+    "Planned": ("Planned", "Shadow", "Rolling", "Shortage", "AwaitingNodes", "NoTarget", "Paused",
+                "PodsUnreadable", "PlannerFailed", "InvalidSpec"),
     "Ready": ("Ready", "Rolling", "Progressing", "Shortage", "Failing", "Shadow", "Paused", "NoTarget",
               "InvalidSpec"),
     "Resized": ("Resized", "MemoryInUse", "InvalidSpec"),
@@ -162,9 +162,11 @@ def planned(
     failure: str = "",
     unreadable: str = "",
     rolling: bool = False,
+    awaiting_nodes: int = 0,
+    node_demand: str = "",
 ) -> Condition:
     """`failure`: the planner's error. `unreadable`: which pods cannot be read. `rolling`: pods of an earlier
-    template still hold room."""
+    template still hold room. `awaiting_nodes`: pods that wait for nodes; `node_demand`: more about that."""
     obstacles = {
         "Paused": "spec.paused is true" if function.paused else "",
         "PodsUnreadable": unreadable,
@@ -183,8 +185,11 @@ def planned(
         later = f"{summary}; the rest after pods of the earlier template have left"
         return Condition("Planned", False, "Rolling", later)
     if plan.shortage:
-        short = f"{summary}; no node has room for {plan.shortage}: add nodes, or lower the target"
-        return Condition("Planned", False, "Shortage", short)
+        short = f"{summary}; no node has room for {plan.shortage}"
+        if awaiting_nodes:
+            return Condition("Planned", False, "AwaitingNodes", f"{short}; {node_demand}")
+        more = f"; {node_demand}" if node_demand else ""
+        return Condition("Planned", False, "Shortage", f"{short}: add nodes, or lower the target{more}")
     if function.mode is Mode.SHADOW:
         return Condition("Planned", True, "Shadow", f"would {summary}")
     return Condition("Planned", True, "Planned", summary)
