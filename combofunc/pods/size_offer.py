@@ -1,7 +1,7 @@
 """The annotation of a pod that waits for a node: which other sizes would do as well. Pure.
 
-All pods created for the same shortage form a batch. Who rents nodes may answer for a batch with other sizes of
-at least the same concurrency, if their nodes are cheaper.
+All pods created for the same shortage form a batch. A part that rents nodes may answer for a batch with other
+sizes of at least the same concurrency, if their nodes are cheaper.
 """
 
 from __future__ import annotations

@@ -75,10 +75,8 @@ def decide(
     decision = _decide(planned, state, cluster, request_plan, settings)
     update, function = decision.action, seen.function
     plan = update.state.plan
-    known = (
-        decision.valid and not update.planning and not function.paused and not update.state.planner_failure
-    )
-    if plan is None or not known:
+    unknown = not decision.valid or update.planning or update.state.planner_failure
+    if plan is None or unknown or function.paused:
         return decision
     step = demand_nodes(
         update.state.nodes,

@@ -1,11 +1,11 @@
 """Pods for what fits nowhere, so that a node autoscaler brings nodes. Pure; time is an argument.
 
 A plan that is short leaves concurrency that no node has room for. For that the function gets pods without a
-planned node and without our gate: ordinary Pending pods, which Cluster Autoscaler and Karpenter see, and which
-kube-scheduler binds when a node comes. A bound one is a container like any other for the next plan.
+planned node and without our gate: ordinary Pending pods, which Cluster Autoscaler and Karpenter see. When a
+node comes, kube-scheduler binds them, and the next plan counts them like any other.
 
-They never bring more than is short: there are as many as the shortage needs, at most `max_waiting_pods`, and
-they go when the target falls, when room appears elsewhere, or when no node came for `node_wait_s`. Then other
+They never bring more than is short: there are as many as the shortage needs, at most `max_waiting_pods`. They
+go when the target falls, when room appears elsewhere, or when no node came for `node_wait_s`. Then other
 sizes are tried, and after all were tried in vain, nothing for as long, doubling.
 """
 
@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from combofunc.planner.cover import cheapest_cover, costs_on_empty_nodes
 from combofunc.planner.model import Plan, Size, Weights
+from combofunc.planner.new_nodes import sizes_for_new_nodes
 from combofunc.pods.actions import Action, Create, Delete
 from combofunc.pods.assignment import NewPod, new_name
 from combofunc.pods.pod import FunctionPod
@@ -155,17 +155,19 @@ def _needed(
         if total - pod.concurrency >= short:
             total -= pod.concurrency
             kept.remove(pod)
-    least = sum(size.concurrency for size in cheapest_cover(_costs(case, demand.avoided), short))
+    least = sum(size.concurrency for size in _cover(case, demand.avoided, short))
     # Sizes without an offer were chosen by those who rent the nodes: they stay.
     own = sum(pod.concurrency for pod in kept if pod.batch)
     return [pod for pod in kept if not pod.batch] if own > _TOO_MUCH * least else kept
 
 
-def _costs(case: DemandCase, avoided: frozenset[str]) -> Mapping[Size, float]:
+def _cover(case: DemandCase, avoided: frozenset[str], need: int) -> list[Size]:
+    """As whole pods."""
     function, settings = case.function, case.settings
     weight = settings.price_weight if function.price_weight is None else function.price_weight
     sizes = [size for size in pod_shape(function).sizes if size.name not in avoided]
-    return costs_on_empty_nodes(sizes, settings.default_tau_create_s, Weights(weight, settings.price_swing))
+    weights = Weights(weight, settings.price_swing)
+    return sizes_for_new_nodes(sizes, need, settings.default_tau_create_s, weights)
 
 
 def _wanted(case: DemandCase, demand: NodeDemand, there: Counter[str], need: int) -> list[Size]:
@@ -177,7 +179,7 @@ def _wanted(case: DemandCase, demand: NodeDemand, there: Counter[str], need: int
         missing.subtract(there)
         return [size for size in function.sizes for _ in range(missing[size.name])]
     offered = {size.name: size for size in function.sizes}
-    return [offered[size.name] for size in cheapest_cover(_costs(case, demand.avoided), need)]
+    return [offered[size.name] for size in _cover(case, demand.avoided, need)]
 
 
 def _batch(case: DemandCase, sizes: Sequence[Size], need: int) -> list[Action]:

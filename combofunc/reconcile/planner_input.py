@@ -73,7 +73,7 @@ def pod_shape(function: ComboFunc) -> PodShape:
 
 
 def new_pod_body(function: ComboFunc, new: NewPod, offer: str = "") -> Json:
-    """The pod to create. Its gate comes off once it is nominated for its node. Without a node it is not gated:
+    """The pod to create. Its gate comes off once it is nominated for its node. Without a node it has no gate:
     it waits for one that does not exist yet. `offer`: the sizes that would do as well."""
     annotations = {CONCURRENCY_ANNOTATION: str(new.size.concurrency)}
     annotations |= {PLANNED_NODE_ANNOTATION: new.node} if new.node else {}

@@ -162,11 +162,10 @@ def planned(
     failure: str = "",
     unreadable: str = "",
     rolling: bool = False,
-    awaiting_nodes: int = 0,
-    node_demand: str = "",
+    demand: tuple[int, str] = (0, ""),
 ) -> Condition:
     """`failure`: the planner's error. `unreadable`: which pods cannot be read. `rolling`: pods of an earlier
-    template still hold room. `awaiting_nodes`: pods that wait for nodes; `node_demand`: more about that."""
+    template still hold room. `demand`: pods that wait for nodes, and more about that."""
     obstacles = {
         "Paused": "spec.paused is true" if function.paused else "",
         "PodsUnreadable": unreadable,
@@ -181,15 +180,15 @@ def planned(
         f"keep {len(plan.kept)}, resize {len(plan.resized)}, remove {len(plan.removed)}, "
         f"create {len(plan.created)}: concurrency {plan.concurrency} for a target of {plan.target}"
     )
-    if plan.shortage and rolling:
-        later = f"{summary}; the rest after pods of the earlier template have left"
-        return Condition("Planned", False, "Rolling", later)
     if plan.shortage:
-        short = f"{summary}; no node has room for {plan.shortage}"
-        if awaiting_nodes:
-            return Condition("Planned", False, "AwaitingNodes", f"{short}; {node_demand}")
-        more = f"; {node_demand}" if node_demand else ""
-        return Condition("Planned", False, "Shortage", f"{short}: add nodes, or lower the target{more}")
+        waiting, said = demand
+        reason = "Rolling" if rolling else "AwaitingNodes" if waiting else "Shortage"
+        advice = {
+            "Rolling": "the rest after pods of the earlier template have left",
+            "AwaitingNodes": f"no node has room for {plan.shortage}",
+            "Shortage": f"no node has room for {plan.shortage}: add nodes, or lower the target",
+        }
+        return Condition("Planned", False, reason, "; ".join(filter(None, (summary, advice[reason], said))))
     if function.mode is Mode.SHADOW:
         return Condition("Planned", True, "Shadow", f"would {summary}")
     return Condition("Planned", True, "Planned", summary)

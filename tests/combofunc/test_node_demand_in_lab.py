@@ -1,13 +1,12 @@
-"""A ComboFunc that is short brings nodes through the real Karpenter: alone, and with our hook's choice of sizes."""
+"""A ComboFunc that is short brings nodes through the real Karpenter, alone and with our hook."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from combofunc.labels import PLANNED_NODE_ANNOTATION, SIZE_LABEL
+from combofunc.labels import PLANNED_NODE_ANNOTATION
 from kwok import karpenter, parts
 from kwok.binaries import CORE, KARPENTER, Binaries
 from kwok.lab import Lab
@@ -18,6 +17,7 @@ from tests.paths import ROOT
 pytestmark = pytest.mark.lab
 TABLE = ROOT / "cluster_autoscaler_hook" / "data" / "aws_eu_west_1.csv"
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
+NO_DELAY = {"drain": "0s", "keepWarm": "0s"}
 SIZES = [
     {"name": "small", "cpu": "900m", "memory": "1Gi", "concurrency": 2},
     {"name": "large", "cpu": "2200m", "memory": "2Gi", "concurrency": 5},
@@ -43,13 +43,7 @@ def function(lab: Lab, namespace: str, target: int, labels: dict[str, str] | Non
     metadata = {"name": namespace, "labels": labels or {}}
     lab.kube.create("/api/v1/namespaces", {"metadata": metadata})
     wait_for_account(lab.kube, namespace)
-    spec = {
-        "template": template(),
-        "sizes": SIZES,
-        "targetConcurrency": target,
-        "drain": "0s",
-        "keepWarm": "0s",
-    }
+    spec = {"template": template(), "sizes": SIZES, "targetConcurrency": target} | NO_DELAY
     body = {"apiVersion": "surgekit.dev/v1alpha1", "kind": "ComboFunc", "metadata": {"name": "video"}}
     lab.kube.create(f"{GROUP}/namespaces/{namespace}/combofuncs", body | {"spec": spec})
 

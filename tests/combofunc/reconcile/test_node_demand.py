@@ -1,7 +1,8 @@
-"""What fits nowhere becomes pods that wait for nodes: as many as are short, and no longer than they are needed."""
+"""What fits nowhere becomes pods that wait for nodes: as many as are short, as long as they are needed."""
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from dataclasses import replace
@@ -107,7 +108,7 @@ def test_other_sizes_are_tried_then_a_pause_that_doubles() -> None:
             tried.append((function.world.now_s - began_s, now))
     sizes = [now for _, now in tried if now]
     assert sizes[:3] == [{"large": 1}, {"medium": 3}, {"small": 8}]
-    pauses = [after - at for (at, now), (after, _) in zip(tried, tried[1:], strict=False) if not now]
+    pauses = [after - at for (at, now), (after, _) in itertools.pairwise(tried) if not now]
     assert pauses[-1] > 15, "nobody brings nodes: a pause"
     assert function.state.nodes.in_vain >= 1
     update = function.reconcile()
