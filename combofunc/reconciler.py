@@ -23,6 +23,7 @@ from combofunc.pods.steps import released
 from combofunc.reconcile import status
 from combofunc.reconcile.decision import FunctionUpdate, decide
 from combofunc.reconcile.function_state import FunctionState, Observation
+from combofunc.reconcile.node_demand import NO_CHOICES, ChosenSizes
 from combofunc.reconcile.plan_validity import REFUSED_FOR_S
 from combofunc.reconcile.planner_input import pod_shape
 from combofunc.reconcile.report import memory_note, moved_note, ready_concurrency, reason_changed, report
@@ -55,6 +56,7 @@ class Inputs:
     targets: Targets
     memory_use: MemoryUse = unknown
     ages_s: Callable[[], Mapping[str, float]] = dict  # of the tables, by watched kind
+    chosen_sizes: Callable[[str], ChosenSizes] = lambda _: NO_CHOICES  # by function's uid
 
 
 class ComboFuncReconciler:
@@ -100,6 +102,7 @@ class ComboFuncReconciler:
             memory_use=self._inputs.memory_use(function.namespace),
             unreadable_pods=unreadable,
             inputs_age_s=self._inputs.ages_s(),
+            chosen_sizes=self._inputs.chosen_sizes(uid),
         )  # fmt: skip
         request_plan = partial(self._desk.request, uid, function.namespace)
         decision = decide(seen, self._states[uid], self._cluster, request_plan, self._settings)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from combofunc.labels import PLANNED_NODE_ANNOTATION
+from combofunc.labels import PLANNED_NODE_ANNOTATION, SIZE_LABEL
 from kwok import karpenter, parts
 from kwok.binaries import CORE, KARPENTER, Binaries
 from kwok.lab import Lab
@@ -98,3 +99,23 @@ def test_pods_that_wait_go_with_the_target(lab: Lab) -> None:
     finally:
         karpenter.start(lab, TABLE)
     assert not lab.kube.list_all(CLAIMS)[0]
+
+
+def test_the_hook_rents_for_sizes_whose_nodes_cost_less(lab: Lab) -> None:
+    """ComboFunc wants two large pods: few creations. Nodes for five small ones cost less."""
+    karpenter.start_hook(lab, TABLE, {"empty_after_s": 1.0, "architectures": ["amd64"]})
+    karpenter.wait_until_gating(lab)
+    try:
+        function(lab, "joint", 10, {"surgekit.dev/nodes": "enforce"})
+        wait_served(lab, "joint", 10)
+        sizes = Counter(pod["metadata"]["labels"][SIZE_LABEL] for pod in pods(lab, "joint"))
+        assert sizes == {"small": 5}
+        claims = lab.kube.list_all(CLAIMS)[0]
+        assert {claim["metadata"]["labels"].get("surgekit.dev/pool") for claim in claims} == {"fcma"}
+        plan = lab.kube.get("/apis/surgekit.dev/v1alpha1/nodeplans/fcma")["status"]
+        assert plan["runningCostPerHour"] < 0.3, "two large pods would take a c6i.2xlarge, 0.3648 USD"
+        scale(lab, "joint", 0)
+        lab.wait_for(lambda: not pods(lab, "joint"), "no pods", 60)
+        lab.wait_for(lambda: not lab.kube.list_all(CLAIMS)[0], "the nodes to go", 120)
+    finally:
+        lab.stop(karpenter.HOOK)
