@@ -72,6 +72,10 @@ def decide(
     """Not valid if the pods or the target are not known, or the planner failed: then only gates come off."""
     # Pods that wait for nodes are in no plan: nobody knows yet where they will run.
     planned = replace(seen, pods=[pod for pod in seen.pods if not pod.awaits_node])
+    if len(planned.pods) < len(seen.pods):
+        # kube-scheduler gives them the room that appears. A plan would compete with it.
+        retry_at_s = max(state.retry_short_at_s, state.planned_at_s + _LONGEST_WAIT_S)
+        state = replace(state, retry_short_at_s=retry_at_s)
     decision = _decide(planned, state, cluster, request_plan, settings)
     update, function = decision.action, seen.function
     plan = update.state.plan
