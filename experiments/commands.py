@@ -234,8 +234,8 @@ def nodes(
         from experiments.nodes.joint import run as run_joint
         from experiments.seeds import SWEEP
 
-        drawn = parse_seeds(seeds) if seeds else REPORTED[:20]
-        show(run_joint(drawn[: 5 if quick else None], SWEEP, progress()), json_file)
+        reported = parse_seeds(seeds) if seeds else REPORTED[:20]
+        show(run_joint(reported[: 5 if quick else None], SWEEP, progress()), json_file)
         return
     from experiments.nodes.bench import run
     from experiments.nodes.mixes import mixes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from experiments.intervals import in_words
 from experiments.results.section import Figures, Section, Summary
 
-__all__ = ["expander", "nodes", "solver"]
+__all__ = ["expander", "joint", "nodes", "solver"]
 
 _VARIANTS = {
     "paper": "the paper's phases",
@@ -62,3 +62,19 @@ def nodes(figures: Figures) -> Section:
         f"{figures['time_ratio']['karpenter']['worst']:.2f} of Karpenter's",
     )
     return Section("FCMA: nodes through Karpenter", columns, rows, [note], summary)
+
+
+def joint(figures: Figures) -> Section:
+    columns = ("sizes and classes chosen together / ...: below 1, together is cheaper", "cost", "worst")
+    rows = [
+        (name.removeprefix("joint / "), in_words(ratio, 3), f"{ratio['worst']:.2f}")
+        for name, ratio in figures.items()
+        if name.startswith("joint / ")
+    ]
+    note = (
+        f"Shortages drawn with seeds {figures['seeds']}, simulated on the shipped price table. ComboFunc "
+        "alone: its sizes, and for these the cheapest of Karpenter's first choice and two first fits. FCMA "
+        "alone: one size of each function. Each with its best setting on other seeds; the last also knows in "
+        "hindsight which size of each function is cheapest."
+    )
+    return Section("ComboFunc and FCMA: sizes and nodes together", columns, rows, [note])

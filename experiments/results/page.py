@@ -30,6 +30,7 @@ RAW = frozenset(
         "utilisation",
     }
 )
+_WAYS = ("--simulated", "--live", "--pulls-only", "--starts", "--joint")  # each with a section of its own
 _HEAD = """\
 # Results
 
@@ -67,7 +68,9 @@ def bench_of(figures: Figures) -> str:
     if "about" not in figures:
         raise UnknownBench("a file without `about` is not of `surgekit bench ... --json FILE`")
     words = shlex.split(figures["about"]["command"])[2:]
-    ways = [word for word in words[1:] if word in ("--simulated", "--live", "--pulls-only", "--starts")]
+    ways = [
+        word for word in words[1:] if word in ("--simulated", "--live", "--pulls-only", "--starts", "--joint")
+    ]
     return " ".join([words[0], *ways])
 
 

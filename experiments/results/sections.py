@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from experiments.intervals import in_words
 from experiments.results.escra_section import escra
-from experiments.results.fcma_sections import expander, nodes, solver
+from experiments.results.fcma_sections import expander, joint, nodes, solver
 from experiments.results.pulsenet_section import pulsenet, starts
 from experiments.results.section import Figures, Section, Summary
 
@@ -289,6 +289,7 @@ SECTIONS: Mapping[str, Callable[[Figures], Section]] = {
     "knee-search": _knee_search,
     "fcma": solver,
     "nodes": nodes,
+    "nodes --joint": joint,
     "expander": expander,
     "escra": escra,
     "pulsenet --simulated": pulsenet,
