@@ -38,6 +38,13 @@ SECTIONS: Mapping[str, Callable[[Figures], Section]] = {
 }
 
 
+# A StopIteration inside a generator is a RuntimeError.
+_OTHER_FORM = (
+    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
+    *(StopIteration, RuntimeError),
+)
+
+
 def section(figures: Figures) -> Section:
     """The section of these figures; a bench that has none is refused, and so are figures of another form."""
     bench = bench_of(figures)
@@ -45,7 +52,7 @@ def section(figures: Figures) -> Section:
         raise UnknownBench(f"bench {bench}: experiments/results/sections.py has no section for it")
     try:
         return SECTIONS[bench](escaped(figures))
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, StopIteration) as error:
+    except _OTHER_FORM as error:
         # Sections read figures as benches write them; whatever a file has in their place ends up here.
         raise UnknownBench(f"not the figures of bench {bench}: {type(error).__name__}: {error}") from error
 
