@@ -32,7 +32,8 @@ _CONFIG = {
     "config-domain": {DOMAIN: ""},
     "config-deployment": {
         "queue-sidecar-image": "dev.local/queue:v0.50.0",
-        "registries-skipping-tag-resolving": "localhost,dev.local,kind.local,ko.local",
+        # Names without a host, also localhost/..., count as those of index.docker.io.
+        "registries-skipping-tag-resolving": "index.docker.io,dev.local,kind.local,ko.local",
     },
     "config-observability": {"metrics-protocol": "prometheus", "request-metrics-protocol": "prometheus"},
 }
