@@ -36,7 +36,7 @@ Ask = Callable[[str], Json]
 STATIC = Path(__file__).with_name("static")
 # A browser holds a stream for each tab and a few connections for files.
 LIMITS = Limits(total=64, per_peer=64, request_s=30.0, idle_s=30.0)
-# A reader that is gone is noticed when this cannot be sent; a page that hears nothing for two of them says so.
+# A reader that is gone is noticed when this cannot be sent; a page that hears nothing for longer says so.
 _HEARTBEAT_S = 10.0
 _ASKED_AT_ONCE = 4
 _HEADERS = {
