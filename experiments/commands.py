@@ -501,6 +501,18 @@ def monitor(
 
 
 @app.command()
+def dashboard(
+    phase_s: Annotated[float, typer.Option(min=1, help="Seconds of each of five phases.")] = 30.0,
+    json_file: JsonFile = None,
+) -> None:
+    """The Grafana dashboard's queries, asked of a real Prometheus; `surgekit report` draws the answers."""
+    from experiments.dashboard import run
+
+    figures = run(phase_s, progress())
+    show(figures | {"panels answered": len(figures["answered"]), "silent": figures["silent"]}, json_file)
+
+
+@app.command()
 def planner(
     instances: Annotated[int, typer.Option(min=1, help="Small problems that are also solved exactly.")] = 400,
     repetitions: Annotated[int, typer.Option(min=10, help="Plans timed for each start at 16 nodes.")] = 300,
