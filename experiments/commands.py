@@ -396,7 +396,10 @@ def escra(
         typer.Option(min=0.1, max=10.0, help="Seconds over which peaks are averaged; default 1."),
     ] = None,
     rest_only: Annotated[
-        bool, typer.Option("--rest-only", help="No applications: reaction and steps.")
+        bool, typer.Option("--rest-only", help="No applications: reaction, steps and functions.")
+    ] = False,
+    serverless_only: Annotated[
+        bool, typer.Option("--serverless-only", help="Only functions whose pods come and go.")
     ] = False,
     json_file: JsonFile = None,
     plots: Annotated[Path | None, typer.Option(help="Write pictures into this folder.")] = None,
@@ -407,7 +410,9 @@ def escra(
     from experiments.kneescale.command import partial_of
 
     drawn, say = parse_seeds(seeds) if seeds else None, progress()
-    options = bench_escra.Options(quick, arm or [], drawn, trace, sweep, profile_window, rest_only)
+    options = bench_escra.Options(
+        quick, arm or [], drawn, trace, sweep, profile_window, rest_only, serverless_only
+    )
     plan, partial = bench_escra.plan_of(options), partial_of(json_file)
     say(f"{plan.minutes:.0f} minutes, less what was played before")
     if partial:
