@@ -12,15 +12,16 @@ UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
 export UV
 
 STAMP := .venv/.installed
-PACKAGES := surgekit cluster_model scheduler_extender combofunc function_gateway limit_allocator burst_plane node_speed_probe cluster_autoscaler_hook hpa_replacement kwok experiments tests
+PACKAGES := surgekit cluster_model scheduler_extender combofunc function_gateway limit_allocator burst_plane node_speed_probe cluster_autoscaler_hook hpa_replacement cluster_view kwok experiments tests
 
 # From the distribution, as program:package. Without HAProxy the tests of live traffic skip, without the second line
-# those of real nodes, without the third those of images, without the fourth those of cgroup v2. --no-remove: a
-# machine's own Docker stays.
+# those of real nodes, without the third those of images, without the fourth those of cgroup v2, without the fifth those
+# of pages in a browser. --no-remove: a machine's own Docker stays.
 DEBIAN := haproxy:haproxy \
 	containerd:containerd runc:runc iptables:iptables /usr/lib/cni/bridge:containernetworking-plugins \
 	buildah:buildah mmdebstrap:mmdebstrap \
-	qemu-system-x86_64:qemu-system-x86
+	qemu-system-x86_64:qemu-system-x86 \
+	chromium:chromium
 define INSTALL
 { PATH="$$PATH:/usr/sbin:/sbin"; lacking() { \
 	for pair in $(DEBIAN); do command -v "$${pair%%:*}" >/dev/null || echo "$${pair#*:}"; done; }; \

@@ -131,7 +131,8 @@ class Reconciler:
         def pool_of(function: Function) -> Pool:
             if function not in self._pools:
                 with session.lock:
-                    self._pools[function] = pool(session.accounts[function].bursts, sizing, now_s)
+                    account = session.accounts[function]
+                    self._pools[function] = pool(account.bursts, sizing, now_s, account.run_s)
             return self._pools[function]
 
         session.announce(

@@ -127,13 +127,17 @@ class Account:
         """How long a regular instance may be idle."""
         return self.scaler.parameters.keepalive_s
 
+    @property
+    def run_s(self) -> float:
+        """How long a request runs in the mean; 0: none was seen."""
+        return self._busy_s / self._requests if self._requests else 0.0
+
     def _price(self) -> None:
         """ComboFunc has sizes and a keep time of its own."""
         function = self.function
         combofunc = function.target.kind == "ComboFunc"
         priced = function.variant is Variant.BEST and self._memory_bytes > 0 and not combofunc
-        run_s = self._busy_s / self._requests if self._requests else 0.0
-        worth_s = idle_s(function.keepalive_s, self._memory_bytes, run_s) if priced else None
+        worth_s = idle_s(function.keepalive_s, self._memory_bytes, self.run_s) if priced else None
         self.scaler.parameters = parameters_of(function, worth_s)
 
     def take(self, placement: str, seen: FunctionTraffic, now_s: float) -> None:
