@@ -109,9 +109,12 @@ CONTAINERS = Group(
 MICROSERVICE = Group(
     "microservice", {"microservice": "surgekit.dev/kwok/binaries/microservice"}, released=False
 )
-# Knative's own autoscaler, step by step: what burst_plane.scaling is compared with.
+# Knative's own autoscaler, step by step, and its server for statistics: what burst_plane is compared with.
+_KNATIVE_SCALING = "surgekit.dev/kwok/binaries/knative-scaling"
 KNATIVE_SCALING = Group(
-    "knative-scaling", {"knative-scaling": "surgekit.dev/kwok/binaries/knative-scaling"}, released=False
+    "knative-scaling",
+    {"knative-scaling": _KNATIVE_SCALING, "knative-statistics": f"{_KNATIVE_SCALING}/statistics"},
+    released=False,
 )
 CORE = (KWOK, ETCD, KUBERNETES)
 GROUPS = (
