@@ -104,7 +104,7 @@ def page(request: pytest.FixtureRequest) -> Iterator[Served]:
     made = Served()
     allowed: set[str] = set()
     limits = replace(server.LIMITS, **getattr(request, "param", {}))
-    app = application(made.publisher, made.ask, allowed)  # type: ignore[arg-type]  # filled below
+    app = application(made.publisher, made.ask, allowed)
     with served([HttpPort(app.wsgi_app, limits)]) as (made.port,):
         allowed |= hosts("127.0.0.1", made.port)
         yield made
