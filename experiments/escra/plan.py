@@ -21,7 +21,7 @@ _QUICK_ARMS = (
     "ours_1_5",
 )  # fmt: skip
 _MIB = 1 << 20
-_START_S, _STEPPING_RUN_S = 3.0, 32.0
+_START_S, _STEPPING_RUN_S, _RESIZE_S = 3.0, 32.0, 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ class Plan:
     reaction_s: float = 60.0
     stepping: Sequence[str] = ("ours_1_5", "paper", "published", AUTOPILOT)  # arms
     serverless: Serverless | None = field(default_factory=Serverless)
+    stock_resize: bool = False  # needs a real node
     sweep: bool = False
     data: Path | None = None  # of another Azure sample
 
@@ -78,6 +79,7 @@ class Plan:
         runs = [*self.profiles(), *self.runs()]
         applications_s = sum(self.warm_up_s + run.measured_s + _START_S for run in runs)
         rest_s = self.reaction_s + _STEPPING_RUN_S * len(self.stepping)
+        rest_s += _RESIZE_S * self.stock_resize
         if self.serverless:
             run_s = self.serverless.run_s
             rest_s += sum(
@@ -128,6 +130,8 @@ def _variations() -> Iterator[tuple[str, Arm]]:
             yield f"{parameter}={value:g}", changed(arm, **{parameter: value})
     for every_s in (1.0, 10.0, 30.0, 60.0, 300.0):
         yield f"every_s={every_s:g}", replace(ARMS[AUTOPILOT], autopilot_every_s=every_s)
+    for half_life_s in (10.0, 60.0, 86_400.0):
+        yield f"half_life_s={half_life_s:g}", replace(ARMS["vpa"], vpa_half_life_s=half_life_s)
 
 
 def read_finished(partial: Path | None) -> dict[str, Any]:

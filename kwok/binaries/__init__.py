@@ -29,6 +29,7 @@ from kwok.binaries.groups import (
     PROMETHEUS,
     REAL_NODE,
     REGISTRY,
+    VPA_RECOMMENDER,
     Group,
 )
 from kwok.errors import BinariesError
@@ -50,6 +51,7 @@ __all__ = [
     "PROMETHEUS",
     "REAL_NODE",
     "REGISTRY",
+    "VPA_RECOMMENDER",
     "Binaries",
     "Group",
 ]

@@ -24,6 +24,7 @@ __all__ = [
     "PROMETHEUS",
     "REAL_NODE",
     "REGISTRY",
+    "VPA_RECOMMENDER",
     "Group",
 ]
 
@@ -113,6 +114,10 @@ MICROSERVICE = Group(
 KNATIVE_SCALING = Group(
     "knative-scaling", {"knative-scaling": "surgekit.dev/kwok/binaries/knative-scaling"}, released=False
 )
+# The Vertical Pod Autoscaler's own recommender: a baseline of `surgekit bench escra`.
+VPA_RECOMMENDER = Group(
+    "vpa-recommender", {"vpa-recommender": "surgekit.dev/kwok/binaries/vpa-recommender"}, released=False
+)
 CORE = (KWOK, ETCD, KUBERNETES)
 GROUPS = (
     *CORE,
@@ -126,4 +131,5 @@ GROUPS = (
     CONTAINERS,
     MICROSERVICE,
     KNATIVE_SCALING,
+    VPA_RECOMMENDER,
 )
