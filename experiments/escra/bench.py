@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.escra import stock_resize
+from experiments.escra import stock_resize, swarm_over_grpc
 from experiments.escra.applications import APPLICATIONS
 from experiments.escra.arms import Arm, Peaks, sums
 from experiments.escra.chain import Chain
@@ -83,6 +83,12 @@ def run(plan: Plan, partial: Path | None, say: Say) -> Json:
             for name in plan.stepping:
                 say(f"a load in steps, {name}")
                 found["stepping"][name] = once(f"stepping/{name}", bound(stepping, node, name, limiter_of))
+        if plan.scale_containers:
+            found["scale"] = []
+            for count in plan.scale_containers:
+                say(f"the controller with {count} containers")
+                found["scale"].append(once(f"scale/{count}", bound(swarm_over_grpc.measure, count)))
+            found["containers_per_core"] = found["scale"][-1]["containers_per_core"]
         if plan.stock_resize:
             say("in-place resize through the API, on a real node")
             resized = once("stock_resize", bound(stock_resize.play, node))

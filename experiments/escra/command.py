@@ -48,7 +48,7 @@ def plan_of(options: Options) -> Plan:
     if options.rest_only or options.serverless_only:
         plan = replace(plan, applications=())
     if options.serverless_only:
-        plan = replace(plan, reaction_containers=0, reaction_s=0.0, stepping=())
+        plan = replace(plan, reaction_containers=0, reaction_s=0.0, stepping=(), scale_containers=())
     if not has_burst():
         plan = replace(plan, arms=[arm for arm in plan.arms if not ARMS[arm].burst])
     if options.arms:
@@ -67,6 +67,12 @@ def show(found: Mapping[str, Any], json_file: Path | None) -> None:
         console.print(
             f"reaction with {reaction['containers']} containers: p50 {reaction.get('p50')} ms, "
             f"p99 {reaction.get('p99')} ms of {reaction['episodes']}; {reaction['unanswered']} not answered"
+        )
+    for scale in found.get("scale", ()):
+        console.print(
+            f"the controller with {scale['containers']} containers: {scale['core_share']:.2f} of a core, "
+            f"{scale['containers_per_core']:.0f} containers a core; decisions p99 "
+            f"{scale['decision_cpu_ms']['p99']:.1f} ms; {scale['changed_share']:.0%} of limits change a tick"
         )
     if resized := found.get("stepping", {}).get("stock_resize"):
         console.print(
