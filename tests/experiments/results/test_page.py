@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from experiments.results.about import about
+from experiments.results.checked_figures import UnknownBench, bench_of
 from experiments.results.command import keep, with_table, write
-from experiments.results.page import UnknownBench, bench_of, page, section, summary_table
+from experiments.results.page import page, summary_table
+from experiments.results.plot import Lines
+from experiments.results.sections import section
 
 DOCS = Path(__file__).parents[3] / "docs"
 ABOUT = {
@@ -66,6 +69,7 @@ def test_what_is_kept_has_no_raw_measurements(tmp_path: Path) -> None:
 
 RATIO = {"geomean": 1.254, "low": 1.1, "high": 1.4}
 CELL = {"measured_s": 1.0, "lower_quartile_s": 0.9, "upper_quartile_s": 1.1, "emulated_s": 1.2, "error": 0.2}
+PANEL = {"title": "a", "unit": "s", "lines": [{"name": "x", "at_s": [2, 4, 8], "values": [1.0, 2.0, 3.0]}]}
 COSTS = {
     "cost_ratio_total": 0.966,
     "cost_ratio_mean": 0.98,
@@ -144,6 +148,11 @@ COSTS = {
             ("ours", "0.00%", "0.0%", "0"),
         ),
         (
+            "dashboard",
+            {"parts": ["probe"], "seconds": 60, "silent": ["b"], "answered": [PANEL]},
+            ("a", "1"),
+        ),
+        (
             "node-model --pulls-only",
             {
                 "image_pull": {"cells": {"large": CELL}, "fixed_s": 0.1, "mebibytes_per_s": 170.0}
@@ -155,7 +164,7 @@ COSTS = {
 )
 def test_each_bench_has_its_section(command: str, figures: dict[str, Any], row: tuple[str, ...]) -> None:
     found = section({"about": ABOUT | {"command": f"surgekit bench {command}"}} | figures)
-    assert tuple(found.rows[0]) == row
+    assert tuple(map(str, found.rows[0])) == row
     assert {len(row) for row in found.rows} == {len(found.columns)}
 
 
@@ -183,7 +192,7 @@ def test_both_worlds_of_trimaran_are_told() -> None:
     figures = {"about": about, "seeds": [1], "load_hides_speed": blind}
     figures |= {key: {"stock": RATIO, "trimaran": RATIO} for key in keys}
     found = section(figures)
-    assert found.rows[1] == ("one size, placed by Trimaran", *["1.25 (1.10 to 1.40)"] * 3)
+    assert tuple(map(str, found.rows[1])) == ("one size, placed by Trimaran", *["1.25 (1.10 to 1.40)"] * 3)
     (note,) = [note for note in found.notes if "Trimaran" in note]
     assert note.endswith("its row is 3.00 (1.10 to 1.40), 3.00 (1.10 to 1.40), 3.00 (1.10 to 1.40).")
 
@@ -281,3 +290,16 @@ def test_one_seed_of_escras_bench_gives_no_line_in_the_readme() -> None:
     figures = json.loads(file.read_text())
     assert section(figures | {"seeds": [2001]}).summary is None
     assert section(figures | {"seeds": [2001, 2002, 2003]}).summary is not None
+
+
+def test_a_line_of_the_dashboard_has_gaps_where_prometheus_had_no_answer() -> None:
+    line = {"name": "x", "at_s": [2, 4, 8], "values": [1.0, 2.0, 3.0]}
+    figures = {
+        "parts": [],
+        "seconds": 8,
+        "silent": [],
+        "answered": [{"title": "a", "unit": "s", "lines": [line]}],
+    }
+    (plot,) = section({"about": ABOUT | {"command": "surgekit bench dashboard"}} | figures).plots
+    assert isinstance(plot, Lines)
+    assert [(p.x, p.y) for p in plot.curves[0].points] == [(2, 1), (4, 2), (6, None), (8, 3)]
