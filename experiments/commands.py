@@ -573,6 +573,22 @@ def progress() -> Callable[[str], None]:
     return say
 
 
+@app.command()
+def ui(
+    nodes: Annotated[int, typer.Option(min=1, help="Nodes of the made-up cluster.")] = 1000,
+    pods: Annotated[int, typer.Option(min=1, help="Its pods.")] = 10_000,
+    functions: Annotated[int, typer.Option(min=1, help="Its functions.")] = 100,
+    changes_per_s: Annotated[int, typer.Option(min=1, help="Changes of pods a second.")] = 200,
+    rounds: Annotated[int, typer.Option(min=1, help="Half seconds with changes.")] = 60,
+    seed: Annotated[int, typer.Option(help="Draws which pods change.")] = 1,
+    json_file: JsonFile = None,
+) -> None:
+    """What the live page costs: first snapshot, CPU time and bytes of a change, memory."""
+    from experiments.view.bench import run
+
+    show(run(nodes, pods, functions, changes_per_s, rounds, seed, progress()), json_file)
+
+
 def show(figures: dict[str, Any], json_file: Path | None) -> None:
     if write_figures(figures, json_file):
         return
