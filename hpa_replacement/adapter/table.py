@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from hpa_replacement.adapter.model import PolicyFacts, PolicyTable
@@ -11,6 +10,7 @@ from hpa_replacement.kneepolicy import PATH
 from surgekit.kube import duration
 from surgekit.kube.checked import checked
 from surgekit.kube.client import Kube
+from surgekit.kube.conditions import unix_s
 from surgekit.kube.table import Seen, Table, Unreadable
 from surgekit.kube.watch import Watch
 from surgekit.process.modes import Mode
@@ -82,7 +82,7 @@ def read_policy(obj: Json) -> PolicyFacts:
         faults.append(f"status.targetReplicas: {replicas!r} is not a whole number of at least 1")
         replicas = None
     decided = status.get("decidedAt")
-    decided_at_s = _moment_s(decided)
+    decided_at_s = unix_s(decided)
     if decided is not None and decided_at_s is None:
         faults.append(f"status.decidedAt: {decided!r} is not an RFC 3339 time")
     return PolicyFacts(
@@ -98,11 +98,3 @@ def read_policy(obj: Json) -> PolicyFacts:
         observed_generation=status.get("observedGeneration"),
         fault="; ".join(faults),
     )
-
-
-def _moment_s(text: Any) -> float | None:
-    try:
-        moment = datetime.fromisoformat(text)
-    except (TypeError, ValueError):
-        return None
-    return moment.timestamp() if moment.tzinfo else None

@@ -43,6 +43,7 @@ from function_gateway.settings import Settings as BalancerSettings
 from hpa_replacement.adapter.authentication import FrontProxy
 from hpa_replacement.adapter.table import Policies
 from hpa_replacement.decision.policy import PolicyError
+from hpa_replacement.knative.config_autoscaler import AutoscalerConfig
 from hpa_replacement.knative.loop import PodAutoscalerLoop
 from hpa_replacement.knative.pod_autoscaler import PodAutoscalerError
 from hpa_replacement.knative.pod_autoscaler import read as read_pod_autoscaler
@@ -242,7 +243,11 @@ def test_a_spec_is_read_or_refused_in_words(data: st.DataObject) -> None:
         (objects.combofunc(), read_combofunc, SpecError),
         (objects.in_place_deployment(), read_deployment, SpecError),
         (objects.kneepolicy(), read_kneepolicy, PolicyError),
-        (objects.pod_autoscaler(), lambda obj: read_pod_autoscaler(obj, 10), PodAutoscalerError),
+        (
+            objects.pod_autoscaler(),
+            lambda obj: read_pod_autoscaler(obj, 10, AutoscalerConfig()),
+            PodAutoscalerError,
+        ),
     ):
         with contextlib.suppress(refusal):
             cast(Callable[[Json], object], read)(data.draw(spoilt(original)))
