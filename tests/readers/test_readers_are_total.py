@@ -41,6 +41,7 @@ from combofunc.work_loop import Loop
 from function_gateway.controller import Controller as Balancer
 from function_gateway.settings import Settings as BalancerSettings
 from hpa_replacement.adapter.authentication import FrontProxy
+from hpa_replacement.adapter.pods import REVISION, KnativePods
 from hpa_replacement.adapter.table import Policies
 from hpa_replacement.decision.policy import PolicyError
 from hpa_replacement.knative.config_autoscaler import AutoscalerConfig
@@ -64,6 +65,7 @@ from node_speed_probe.sources import _Events, _Nodes, _Pods
 from scheduler_extender.sources import Sources as ExtenderSources
 from surgekit.kube.client import Kube
 from surgekit.kube.conditions import status_before
+from surgekit.kube.label_selector import LabelSelector
 from surgekit.kube.scale_target import ScaleTarget
 from surgekit.kube.table import Table
 from surgekit.kube.watch import Consumer
@@ -117,7 +119,11 @@ def test_every_watch_of_every_process_feeds_a_table() -> None:
         *KarpenterSource(KUBE, UNREAD, HookSettings(), lambda: None)._watches.values(),
         *LimitSource(KUBE, UNREAD)._watches.values(),
         *BurstSource(KUBE, BurstSettings(), UNREAD)._watches.values(),
-        *(Policies(KUBE, UNREAD)._watch, FrontProxy(KUBE, UNREAD, Path("nowhere"))._watch),
+        *(
+            Policies(KUBE, UNREAD)._watch,
+            KnativePods(KUBE, UNREAD)._watch,
+            FrontProxy(KUBE, UNREAD, Path("nowhere"))._watch,
+        ),
     ]
     assert len(watches) >= 33
     for watch in watches:
@@ -330,7 +336,11 @@ def test_kneescale(kind: str, original: Json, data: st.DataObject) -> None:
 @often
 @given(data=st.data())
 def test_the_adapter(data: st.DataObject) -> None:
-    policies = Policies(KUBE, UNREAD)
+    policies, pods = Policies(KUBE, UNREAD), KnativePods(KUBE, UNREAD)
+    of_revision = objects.pod()
+    of_revision["metadata"]["labels"] |= {REVISION: "web-00001"}
+    feed(pods._watch._consumer, of_revision, data.draw(spoilt(of_revision)))
+    assert "good" in {pod.name for pod in pods.selected("shop", LabelSelector())}
     feed(policies, objects.kneepolicy(), data.draw(spoilt(objects.kneepolicy())))
     assert policies.table["shop"]["good"].target_replicas == 3
 
