@@ -24,10 +24,9 @@ from hpa_replacement.adapter.authentication import (
 from hpa_replacement.adapter.authorisation import AccessRequest, Authoriser
 from hpa_replacement.adapter.metrics import Metrics
 from hpa_replacement.adapter.model import NotFound
-from hpa_replacement.adapter.pods import KnativePods
 from hpa_replacement.adapter.refusal import Refusal
 from hpa_replacement.adapter.settings import Settings
-from hpa_replacement.adapter.table import Policies
+from hpa_replacement.adapter.table import KnativePods, Policies
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.events import EventRecorder
 from surgekit.kube.table import Unreadable

@@ -123,7 +123,7 @@ def _why_awake(pa: PodAutoscaler, view: RevisionView, target: Observed) -> _Awak
     if demand.requests:
         return _Awake(f"{demand.requests} requests are in the activators")
     if demand.blind_s > _BLIND_S if at_zero else demand.age_s > _FRESH_S:
-        return _Awake(f"the activators' requests are not known: {demand.problem}")
+        return _Awake(_unknown(demand))
     if at_zero or (target.replicas == 0 and pa.initial == 0):
         return None
     return _why_not_idle(pa, view, active)
@@ -155,7 +155,7 @@ def _awake(pa: PodAutoscaler, view: RevisionView, target: Observed, awake: _Awak
         waits = f"no pod of {pa.target.name} is Ready"
         active = Condition("Unknown", "Queued", f"{waits} ({held})" if held in _HANDS_OFF else waits)
     elif not pa.awake_because and view.demand.age_s > _FRESH_S:
-        active = Condition("True", "NoScaleToZero", awake.because)
+        active = Condition("True", "NoScaleToZero", _unknown(view.demand))
     else:
         active = Condition("True")
     proxied = pa.always_proxied or target.ready == 0
@@ -165,6 +165,10 @@ def _awake(pa: PodAutoscaler, view: RevisionView, target: Observed, awake: _Awak
         return Presence(active, proxied, again_s=awake.for_s)
     why = f"{target.replicas} replicas are outside {pa.low}..{pa.high}"
     return Presence(active, proxied, replicas, f"{why}: {awake.because}" if target.replicas == 0 else why)
+
+
+def _unknown(demand: Demand) -> str:
+    return f"the activators' requests are not known: {demand.problem}"
 
 
 def _asleep(pa: PodAutoscaler, view: RevisionView, target: Observed) -> Presence:

@@ -41,8 +41,7 @@ from combofunc.work_loop import Loop
 from function_gateway.controller import Controller as Balancer
 from function_gateway.settings import Settings as BalancerSettings
 from hpa_replacement.adapter.authentication import FrontProxy
-from hpa_replacement.adapter.pods import REVISION, KnativePods
-from hpa_replacement.adapter.table import Policies
+from hpa_replacement.adapter.table import REVISION, KnativePods, Policies
 from hpa_replacement.decision.policy import PolicyError
 from hpa_replacement.knative.config_autoscaler import AutoscalerConfig
 from hpa_replacement.knative.loop import PodAutoscalerLoop

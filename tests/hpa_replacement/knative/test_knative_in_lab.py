@@ -217,6 +217,18 @@ def test_a_sample_is_what_clients_of_the_queue_proxy_see(cluster: Lab, revision:
     assert sample["latencySeconds"] == pytest.approx(queue_proxy.LATENCY_S, rel=0.001)
 
 
+def test_knatives_hpa_class_gets_a_policy_for_our_metric_and_nothing_else(revision: Revision) -> None:
+    annotations = {"metric": "knee-replicas", "target": "1", "max-scale": "9"}
+    revision.create(annotations, klass="hpa.autoscaling.knative.dev")
+    revision.until(lambda: revision.get("policy"), "the policy")
+    spec = revision.get("policy")["spec"]
+    assert (spec["via"], spec["mode"], spec["maxReplicas"]) == ("metrics", "enforce", 9)
+    revision.annotate(target="2")  # the HPA would ask for half of the replicas
+    revision.until(lambda: revision.get("policy")["spec"]["mode"] == "off", "mode off")
+    assert not revision.get("sks")
+    assert "status" not in revision.get("pa")
+
+
 def test_a_bad_annotation_is_said_until_it_is_mended(revision: Revision) -> None:
     revision.create({"max-scale": "many"})
     said = revision.until_condition("Active", "False")
