@@ -24,6 +24,7 @@ COPY burst_plane burst_plane
 COPY node_speed_probe node_speed_probe
 COPY cluster_autoscaler_hook cluster_autoscaler_hook
 COPY hpa_replacement hpa_replacement
+COPY cluster_view cluster_view
 COPY manifests manifests
 RUN uv pip install --python /opt/surgekit/bin/python --no-cache --compile-bytecode --no-deps .
 

@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help setup demo check test flake lint style types units lock chart clean
+.PHONY: help setup demo check test flake lint style types units lock chart web clean
 
 PYTHON ?= python3
 # The machine's uv, else our own from PyPI.
@@ -12,15 +12,16 @@ UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
 export UV
 
 STAMP := .venv/.installed
-PACKAGES := surgekit cluster_model scheduler_extender combofunc function_gateway limit_allocator burst_plane node_speed_probe cluster_autoscaler_hook hpa_replacement kwok experiments tests
+PACKAGES := surgekit cluster_model scheduler_extender combofunc function_gateway limit_allocator burst_plane node_speed_probe cluster_autoscaler_hook hpa_replacement cluster_view kwok experiments tests
 
 # From the distribution, as program:package. Without HAProxy the tests of live traffic skip, without the second line
-# those of real nodes, without the third those of images, without the fourth those of cgroup v2. --no-remove: a
-# machine's own Docker stays.
+# those of real nodes, without the third those of images, without the fourth those of cgroup v2, without the fifth those
+# of pages in a browser. --no-remove: a machine's own Docker stays.
 DEBIAN := haproxy:haproxy \
 	containerd:containerd runc:runc iptables:iptables /usr/lib/cni/bridge:containernetworking-plugins \
 	buildah:buildah mmdebstrap:mmdebstrap \
-	qemu-system-x86_64:qemu-system-x86
+	qemu-system-x86_64:qemu-system-x86 \
+	chromium:chromium
 define INSTALL
 { PATH="$$PATH:/usr/sbin:/sbin"; lacking() { \
 	for pair in $(DEBIAN); do command -v "$${pair%%:*}" >/dev/null || echo "$${pair#*:}"; done; }; \
@@ -87,8 +88,12 @@ lock: | $(if $(filter .uv/%,$(UV)),.uv/bin/uv) ## renew requirements.lock from p
 chart: $(STAMP) ## write the Helm chart, made of charts/ and manifests/, to out/charts/surgekit
 	.venv/bin/python -m tests.packaging.chart out/charts/surgekit
 
+# Needs Node.js. What it makes is committed, so that users do not; tests/cluster_view/test_build.py compares.
+web: ## build the page of `surgekit ui`, cluster_view/web, into cluster_view/static
+	cd cluster_view/web && npm ci --no-audit --no-fund && npm run build
+
 clean: ## remove what was made here; the cache of built binaries stays
-	rm -rf .venv .uv out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build *.egg-info
+	rm -rf .venv .uv out cluster_view/web/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build *.egg-info
 
 $(STAMP): requirements.lock pyproject.toml | $(if $(filter .uv/%,$(UV)),.uv/bin/uv)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"Python >= 3.11 is needed, this is {sys.version}")'

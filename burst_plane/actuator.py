@@ -10,10 +10,12 @@ import structlog
 
 from burst_plane.burst_function import BurstFunction, Via
 from burst_plane.functions import Known
+from burst_plane.knative.route import Route
 from burst_plane.leader_session import LeaderSession
 from burst_plane.metrics import ControllerMetrics
 from burst_plane.sources import ClusterSource
 from burst_plane.status import Regular
+from burst_plane.traffic import excess_of
 from surgekit.kube.client import ApiError, Kube
 from surgekit.kube.scale import NotScalable, Scales
 from surgekit.process.modes import Mode
@@ -25,8 +27,15 @@ log = structlog.get_logger(__name__)
 
 class RegularInstances:
     def __init__(
-        self, kube: Kube, source: ClusterSource, metrics: ControllerMetrics, leads: Callable[[], bool]
+        self,
+        kube: Kube,
+        source: ClusterSource,
+        metrics: ControllerMetrics,
+        leads: Callable[[], bool],
+        autoscaler_error: Callable[[], str] = str,
     ) -> None:
+        """`autoscaler_error`: why Knative's cannot be told; empty if it can."""
+        self._autoscaler_error = autoscaler_error
         self._scales, self._source, self._metrics, self._leads = Scales(kube), source, metrics, leads
 
     def scale(self, session: LeaderSession, functions: Iterable[Known]) -> None:
@@ -60,6 +69,9 @@ class RegularInstances:
         if known.refused:  # costs no call, however many there are
             known.regular = Regular(0, 0, known.refused.message)
             return
+        if spec.is_knative:
+            self._show_knative(session, known)
+            return
         ready, asked = self._replicas(spec)
         with session.lock:
             account = session.accounts[spec.function]
@@ -77,6 +89,21 @@ class RegularInstances:
         known.regular = Regular(ready, wanted, reason if ours else f"by others (via: {spec.via}); {reason}")
         if ours and known.mode is Mode.ENFORCE and wanted != asked:
             self._set(spec, asked, wanted, reason)
+
+    def _show_knative(self, session: LeaderSession, known: Known) -> None:
+        """Knative's autoscaler sets the number."""
+        route, now_s = known.route, time.monotonic()
+        if not isinstance(route, Route):
+            known.regular = Regular(0, 0, route.message if route else "")
+            return
+        with session.lock:
+            excess = excess_of(route, session.accounts[known.spec.function], now_s)
+        told = f"it is told of {excess.concurrency:.2f} excess requests at once"
+        if known.spec.via is not Via.KNATIVE or known.revision is None:
+            told = "it is told nothing"
+        elif self._autoscaler_error():
+            told = f"it cannot be told: {self._autoscaler_error()}"
+        known.regular = Regular(route.ready, route.wanted, f"Knative's autoscaler decides; {told}")
 
     def _set(self, spec: BurstFunction, asked: int, wanted: int, reason: str) -> None:
         if not self._leads():

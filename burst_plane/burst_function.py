@@ -20,6 +20,7 @@ __all__ = ["BURST_FUNCTIONS", "PATH", "BurstFunction", "SpecError", "Variant", "
 Json = dict[str, Any]
 BURST_FUNCTIONS = Resource("surgekit.dev/v1alpha1", "burstfunctions")
 PATH = BURST_FUNCTIONS.path()
+_KNATIVE = "serving.knative.dev/"  # API group of targets whose number Knative sets
 _LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _SHOWN = 100  # characters of a refused value in an error
 W = TypeVar("W", bound=StrEnum)
@@ -41,6 +42,7 @@ class Via(StrEnum):
 
     SCALE = "scale"  # our controller, through the scale subresource
     METRIC = "metric"  # another autoscaler, by the number on /metrics
+    KNATIVE = "knative"  # Knative's own autoscaler, which is told of excess traffic
     NONE = "none"  # nobody of ours
 
 
@@ -67,6 +69,10 @@ class BurstFunction:
     def key(self) -> str:
         return f"{self.function.namespace}/{self.function.name}"
 
+    @property
+    def is_knative(self) -> bool:
+        return self.target.api_version.startswith(_KNATIVE)
+
 
 def read(obj: Json) -> BurstFunction:
     """Raises SpecError, which names the field."""
@@ -83,12 +89,17 @@ def read(obj: Json) -> BurstFunction:
     )
     if low > high:
         raise SpecError(f"spec.scaling.minReplicas: {low} is more than maxReplicas, {high}")
+    api_version = _text("spec.targetRef.apiVersion", target, is_api_version, "an apiVersion")
+    knative = api_version.startswith(_KNATIVE)
+    via = _word("spec.scaling.via", scaling, Via, Via.KNATIVE if knative else Via.SCALE)
+    if via is not Via.NONE and (via is Via.KNATIVE) != knative:
+        raise SpecError(f"spec.scaling.via: {via} is not for a target of {api_version[:_SHOWN]}")
     return BurstFunction(
         Function(namespace, name),
         _text("metadata.uid", metadata),
         _whole("metadata.generation", metadata, 0, 0, 1 << 62),
         ScaleTarget(
-            _text("spec.targetRef.apiVersion", target, is_api_version, "an apiVersion"),
+            api_version,
             _text("spec.targetRef.kind", target, is_kind, "a kind"),
             namespace,
             _text("spec.targetRef.name", target, is_name, "a name in Kubernetes"),
@@ -101,7 +112,7 @@ def read(obj: Json) -> BurstFunction:
         _number("spec.thresholdPercentile", spec, 50.0, 1.0, 100.0),
         _whole("spec.mostInstances", spec, 10, 0, 10_000),
         _duration_s("spec.longest", spec, "5m", 1.0, 3600.0),
-        _word("spec.scaling.via", scaling, Via, Via.SCALE),
+        via,
         low,
         high,
         _number("spec.scaling.targetPercentage", scaling, 70.0, 1.0, 100.0),

@@ -13,7 +13,7 @@ __all__ = ["REASONS", "Readiness", "conditions", "invalid", "overflows"]
 REASONS = {
     "Eligible": (
         "Eligible", "Resolving", "CannotBeHonoured", "Refused", "NoTarget", "NotAllowed", "EgressPolicy",
-        "TooManyFunctions", "TargetTaken", "InvalidSpec", "Off",
+        "TrafficSplit", "TooManyFunctions", "TargetTaken", "InvalidSpec", "Off",
     ),
     "Overflow": ("Enforcing", "Shadow", "Off", "NotEligible", "NoAgents", "InvalidSpec"),
     "Ready": ("Prepared", "Preparing", "CannotPrepare", "NotEligible", "NoAgents", "InvalidSpec"),

@@ -6,8 +6,10 @@ Two loops act while this replica leads: `leader_session.py` (traffic in, each se
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
+from burst_plane.knative.link import AutoscalerLink
 from burst_plane.leader_session import LeaderSession, Placements
 from burst_plane.link import AgentLinks
 from burst_plane.metrics import ControllerMetrics
@@ -54,6 +56,11 @@ class Controller(controller.Controller):
         attach = Method.conversation(TrafficReport, frozenset({settings.placement_name}), placements.attach)
         self.server = WireServer(settings.bind, settings.tls_directory, DIRECTOR, {"Attach": attach})
         thread = ServerThread(self.server)
+        self.autoscaler = autoscaler = AutoscalerLink(
+            settings.knative_autoscaler,
+            socket.gethostname(),
+            lambda what: metrics.autoscaler_messages.labels(what).inc(),
+        )
         metrics.gauge("placements", "Placements that are attached", lambda: len(placements.attached))
         metrics.gauge(
             "agents",
@@ -62,6 +69,7 @@ class Controller(controller.Controller):
         )
         self.run_beside(source)
         self.run_beside(thread, thread.alive)
+        self.run_beside(autoscaler, autoscaler.alive)
 
         def begin() -> LeaderSession:
             nonlocal sessions
@@ -75,12 +83,21 @@ class Controller(controller.Controller):
                 links,
                 most_in_namespace=settings.most_in_namespace,
                 on_stop=self._end,
+                say=autoscaler.say,
             )
             return session
 
         self.lead("traffic", begin)
         about = events.about("surgekit.dev/v1alpha1", "BurstFunction")
-        world = World(kube, source, about, metrics, session=lambda: self._session, leads=lambda: self.leads)
+        world = World(
+            kube,
+            source,
+            about,
+            metrics,
+            session=lambda: self._session,
+            leads=lambda: self.leads,
+            autoscaler_error=lambda: autoscaler.error,
+        )
         self._objects = self.lead("objects", lambda: Reconciler(settings, world))
 
     def _end(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from burst_plane import burst_function
 from burst_plane.burst_function import BurstFunction, SpecError
+from burst_plane.knative.route import NotRouted, Route
 from burst_plane.model import InstanceSpec
 from burst_plane.status import Regular
 from surgekit.kube.conditions import status_before
@@ -43,6 +44,7 @@ class Known:
     since_s: float  # this leader knows it
     error: str = ""  # why the object cannot be read now
     refused: Resolution | None = None  # older objects have taken its place
+    route: Route | NotRouted | None = None  # of a Knative target
     resolution: Resolution = _RESOLVING
     looked_at: tuple[object, ...] = ()  # what the resolution was made from
     resolved_s: float = _NEVER_S
@@ -56,7 +58,16 @@ class Known:
             return Resolution(None, "InvalidSpec", self.error)
         if self.mode is Mode.OFF:
             return Resolution(None, "Off", "nothing is looked at")
+        if self.refused is None and isinstance(self.route, NotRouted):
+            return Resolution(None, self.route.reason, self.route.message)
         return self.refused or self.resolution
+
+    @property
+    def revision(self) -> Route | None:
+        """The Knative revision whose pods HAProxy balances for this function; None: requests go Knative's own
+        way."""
+        served = self.mode is not Mode.OFF and self.refused is None and isinstance(self.route, Route)
+        return self.route if served and isinstance(self.route, Route) else None
 
 
 class Functions:
@@ -95,6 +106,18 @@ class Functions:
         gone = [self._known.pop(uid) for uid in self._known.keys() - there.keys()]
         self._refuse()
         return gone
+
+    def find_routes(self, route_of: Callable[[BurstFunction], Route | NotRouted | None]) -> None:
+        """Look where Knative sends requests. One revision has one function, the oldest."""
+        taken: dict[str, str] = {}
+        for known in sorted(self, key=_age):
+            found = route_of(known.spec)
+            if isinstance(found, Route) and known.mode is not Mode.OFF and known.refused is None:
+                holder = taken.setdefault(found.uid, known.spec.function.name)
+                if holder != known.spec.function.name:
+                    why = f"BurstFunction {holder} is older and has the same revision, {found.revision}"
+                    found = NotRouted("TargetTaken", why)
+            known.route = found
 
     def _refuse(self) -> None:
         """The oldest hold: so many in a namespace, one for a target. The work for a tenant is bounded."""

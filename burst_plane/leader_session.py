@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
 import msgspec
 import structlog
 
 from burst_plane.burst_function import BurstFunction
+from burst_plane.knative.route import Route
+from burst_plane.knative.statistics import Excess
 from burst_plane.link import AgentLinks
 from burst_plane.model import Function, Preparation
-from burst_plane.traffic import Account
+from burst_plane.traffic import Account, excess_of
 from burst_plane.wire.messages import AgentAddress, Directory, Listed, TrafficReport
 from surgekit.wire.messages import MessageError
 from surgekit.wire.server import Caller, Unavailable
@@ -94,11 +96,15 @@ class LeaderSession:
         *,
         most_in_namespace: int,
         on_stop: Callable[[], None],
+        say: Callable[[Sequence[Excess]], None] = lambda _: None,
     ) -> None:
+        """`say` tells Knative's autoscaler of each second's excess traffic."""
         self.lock = threading.Lock()
         self.accounts: dict[Function, Account] = {}
         self.links, self.term = links, term
         self._loop, self._placements, self._on_stop = loop, placements, on_stop
+        self._say = say
+        self._revisions: Mapping[Function, Route] = {}
         self.directory = Directory(term=term, sequence=1, most_in_namespace=most_in_namespace)
         self._next_s = 0.0
 
@@ -107,10 +113,17 @@ class LeaderSession:
     def step(self) -> float:
         now_s = time.monotonic()
         if now_s >= self._next_s:
-            self._next_s = now_s + _TICK_S
+            # Without drift: a second without a tick is one of no traffic in Knative's window.
+            self._next_s = max(self._next_s + _TICK_S, now_s)
             with self.lock:
                 for account in self.accounts.values():
                     account.tick(now_s)
+                excess = [
+                    excess_of(route, self.accounts[function], now_s)
+                    for function, route in self._revisions.items()
+                    if function in self.accounts
+                ]
+            self._say(excess)
         return max(self._next_s - time.monotonic(), 0.01)
 
     def stop(self) -> None:
@@ -132,6 +145,11 @@ class LeaderSession:
                 else:
                     self.accounts[name] = account = Account(function)
                     restore(account)
+
+    def tell_knative_of(self, revisions: Mapping[Function, Route]) -> None:
+        """Of the excess traffic of these functions; each has a revision."""
+        with self.lock:
+            self._revisions = dict(revisions)
 
     def weigh(self, memory_bytes: Mapping[Function, int]) -> None:
         """What an instance of these functions takes."""

@@ -75,6 +75,11 @@ class ControllerMetrics:
         self.failures = counter(
             "surgekit_burst_controller_failures", "Failures of: status, resolve, register", "what"
         )
+        self.autoscaler_messages = counter(
+            "surgekit_burst_controller_autoscaler_messages",
+            "Messages to Knative's autoscaler about excess traffic: sent, failed",
+            "what",
+        )
         self._shown: set[tuple[str, str]] = set()
 
     def gauge(self, name: str, text: str, value: Callable[[], float]) -> None:

@@ -6,14 +6,16 @@ Nothing here can hold up a request: placements and agents go by what they were t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from burst_plane import status
 from burst_plane.actuator import RegularInstances
+from burst_plane.burst_function import Via
 from burst_plane.conditions import Readiness
 from burst_plane.directory import Agents, listed, preparations
-from burst_plane.functions import Functions
+from burst_plane.functions import Functions, Known
+from burst_plane.knative.route import Route
 from burst_plane.leader_session import LeaderSession
 from burst_plane.metrics import ControllerMetrics
 from burst_plane.model import Function
@@ -49,6 +51,7 @@ class World:
     metrics: ControllerMetrics
     session: Callable[[], LeaderSession | None]
     leads: Callable[[], bool]
+    autoscaler_error: Callable[[], str] = str  # why Knative's cannot be told; empty if it can
 
 
 class Reconciler:
@@ -61,7 +64,9 @@ class Reconciler:
         self._templates = Templates(
             self._resolver, world.source, world.metrics, every_s=settings.resolve_every_s
         )
-        self._regular = RegularInstances(world.kube, world.source, world.metrics, world.leads)
+        self._regular = RegularInstances(
+            world.kube, world.source, world.metrics, world.leads, world.autoscaler_error
+        )
         self._statuses = StatusWriter(
             world.kube, world.events, world.metrics, world.leads, every_s=settings.status_every_s
         )
@@ -78,6 +83,8 @@ class Reconciler:
         self._registration.follow(objects)
         gone = self._functions.read(objects, time.monotonic())
         session.follow((known.spec for known in self._functions), self._restore)
+        self._functions.find_routes(self._world.source.route)
+        session.tell_knative_of(_told(self._functions))
         more = self._templates.look(self._functions, self._world.leads)
         session.weigh({k.spec.function: k.found.spec.memory_bytes for k in self._functions if k.found.spec})
         agents = self._agents(session)
@@ -131,7 +138,8 @@ class Reconciler:
         def pool_of(function: Function) -> Pool:
             if function not in self._pools:
                 with session.lock:
-                    self._pools[function] = pool(session.accounts[function].bursts, sizing, now_s)
+                    account = session.accounts[function]
+                    self._pools[function] = pool(account.bursts, sizing, now_s, account.run_s)
             return self._pools[function]
 
         session.announce(
@@ -150,3 +158,13 @@ class Reconciler:
             ]
         self._world.metrics.show(shown)
         self._world.metrics.show_conditions(self._statuses.reasons(), readiness.values())
+
+
+def _told(functions: Iterable[Known]) -> dict[Function, Route]:
+    """Functions of whose excess traffic Knative's autoscaler is told. In shadow, too: what waits here would
+    otherwise wait in the activator, which counts it."""
+    return {
+        known.spec.function: known.revision
+        for known in functions
+        if known.revision and known.spec.via is Via.KNATIVE
+    }

@@ -13,6 +13,8 @@ import structlog
 from burst_plane.burst_function import BurstFunction
 from burst_plane.egress import EgressPolicy, forbidding
 from burst_plane.functions import Resolution
+from burst_plane.knative.pod import without_queue_proxy
+from burst_plane.knative.route import Route
 from burst_plane.pod import Missing, Reference, decoded, read_instance, references
 from surgekit.kube.api_path import InvalidPath, Resource
 from surgekit.kube.client import ApiError, Kube
@@ -31,6 +33,8 @@ _TARGETS = {
     ("surgekit.dev/v1alpha1", "ComboFunc"): Resource("surgekit.dev/v1alpha1", "combofuncs"),
 }
 _LONGEST_MESSAGE = 500
+_REVISION_UID = "serving.knative.dev/revisionUID"  # label of what Knative makes for a revision
+_USER_PORT = "user-port"  # Knative's name for the port of the function's own container
 _SPEEDS = Resource("surgekit.dev/v1alpha1", "nodespeeds").path()
 
 
@@ -39,11 +43,16 @@ class Resolver:
         self._kube = kube
 
     def resolve(
-        self, function: BurstFunction, port: int | str | None, policies: list[EgressPolicy]
+        self,
+        function: BurstFunction,
+        port: int | str | None,
+        policies: list[EgressPolicy],
+        revision: Route | None = None,
     ) -> Resolution:
-        """Raise KubeUnreachable, or ApiError if the API server is at fault."""
+        """`revision` is a Knative target's. Raise KubeUnreachable, or ApiError if the API server is at
+        fault."""
         try:
-            return self._resolve(function, port, policies)
+            return self._resolve(function, port, policies, revision)
         except _Refused as refused:
             return Resolution(None, refused.reason, str(refused)[:_LONGEST_MESSAGE])
         except (Missing, InvalidPath) as error:
@@ -68,9 +77,16 @@ class Resolver:
         return {node: round(1 / tau / mean, 3) for node, tau in taus.items()}
 
     def _resolve(
-        self, function: BurstFunction, port: int | str | None, policies: list[EgressPolicy]
+        self,
+        function: BurstFunction,
+        port: int | str | None,
+        policies: list[EgressPolicy],
+        revision: Route | None,
     ) -> Resolution:
-        pod = self._dry_run(function, self._template(function))
+        template = self._template_of(revision) if revision else self._template(function)
+        pod = self._dry_run(function, template)
+        if revision:
+            pod, port = without_queue_proxy(pod), _USER_PORT
         labels = (pod.get("metadata") or {}).get("labels") or {}
         if why := forbidding(policies, labels):
             raise _Refused("EgressPolicy", why)
@@ -90,10 +106,17 @@ class Resolver:
             obj = self._kube.get(resource.path(target.namespace, target.name))
         except ApiError as error:
             raise self._or_refused(error, "NoTarget") from error
-        template = (obj.get("spec") or {}).get("template")
-        if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
-            raise _Refused("NoTarget", f"{target.kind} {target.name} has no pod template")
-        return template
+        return _template(obj, f"{target.kind} {target.name}")
+
+    def _template_of(self, revision: Route) -> Json:
+        """Of the Deployment that Knative made for the revision; its name may be shortened."""
+        path = Resource("apps/v1", "deployments").path(revision.namespace)
+        found, _ = self._kube.list_all(path, labelSelector=f"{_REVISION_UID}={revision.uid}")
+        for obj in found:
+            owners = obj["metadata"].get("ownerReferences") or ()
+            if any(owner["uid"] == revision.uid for owner in owners):
+                return _template(obj, f"the Deployment of Revision {revision.revision}")
+        raise _Refused("NoTarget", f"Revision {revision.revision} has no Deployment")
 
     def _dry_run(self, function: BurstFunction, template: Json) -> Json:
         metadata = template.get("metadata") or {}
@@ -134,6 +157,13 @@ class Resolver:
         if 400 <= error.code < 500 and error.code not in (408, 429):
             return _Refused(reason, error.message)
         return error
+
+
+def _template(obj: Json, whose: str) -> Json:
+    template = (obj.get("spec") or {}).get("template")
+    if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
+        raise _Refused("NoTarget", f"{whose} has no pod template")
+    return template
 
 
 class _Refused(Exception):

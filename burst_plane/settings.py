@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from burst_plane.preparing import Sizing
+from surgekit.process.bind import is_place
 from surgekit.process.modes import Mode
 from surgekit.process.settings import LeaderSettings, SettingsError, setting
 
@@ -39,6 +40,11 @@ class Settings(LeaderSettings):
     agent_port: int = setting(8447, "port of the node agents", minimum=1, maximum=65535)
     agents: tuple[str, ...] = setting(
         (), "agents that run in no pod, as NODE=ADDRESS:PORT, beside those that do; for a lab"
+    )
+    knative_autoscaler: str = setting(
+        "",
+        "host:port at which Knative's autoscaler takes statistics, "
+        "autoscaler.knative-serving.svc:8080; empty: Knative is not looked at",
     )
     most_in_namespace: int = setting(
         100, "emergency instances at once, of all functions of a namespace", minimum=0, maximum=100_000
@@ -74,6 +80,8 @@ class Settings(LeaderSettings):
 
     def __post_init__(self) -> None:
         self.fixed_agents  # noqa: B018  # raises SettingsError
+        if self.knative_autoscaler and not is_place(self.knative_autoscaler):
+            raise SettingsError(f"knative_autoscaler: {self.knative_autoscaler!r} is not HOST:PORT")
 
     @property
     def fixed_agents(self) -> list[tuple[str, str, int]]:

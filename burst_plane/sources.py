@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from burst_plane import burst_function
+from burst_plane.burst_function import BurstFunction
 from burst_plane.egress import EgressPolicy, read_policy
+from burst_plane.knative.objects import REVISIONS, SERVICES, read_revision
+from burst_plane.knative.objects import read_service as read_knative_service
+from burst_plane.knative.route import NotRouted, Route, route
 from burst_plane.settings import Settings
 from surgekit.kube.api_path import Resource
 from surgekit.kube.checked import checked
@@ -126,6 +130,17 @@ class ClusterSource:
             "nodes": Watch(kube, "/api/v1/nodes", self._nodes),
             "agents": Watch(kube, pods, self._agents, labelSelector=settings.agent_selector),
         }
+        self._with_knative = bool(settings.knative_autoscaler)
+        self._knative_services = RowTable(
+            unread, read_knative_service, key=by_full_name, lock=lock, on_change=changed
+        )
+        self._revisions = RowTable(unread, read_revision, key=by_full_name, lock=lock, on_change=changed)
+        if self._with_knative:
+            for name, of, table in (
+                ("knative services", SERVICES, self._knative_services),
+                ("revisions", REVISIONS, self._revisions),
+            ):
+                self._watches[name] = Watch(kube, of.path(), table, may_be_absent=True)
 
     def start(self) -> None:
         for watch in self._watches.values():
@@ -172,6 +187,20 @@ class ClusterSource:
     def policies(self, namespace: str) -> list[EgressPolicy]:
         with self._lock:
             return [p for (of, _), p in self._policies.rows.items() if of == namespace]
+
+    def route(self, function: BurstFunction) -> Route | NotRouted | None:
+        """Where Knative sends the function's requests; None: its target is not Knative's."""
+        if not function.is_knative:
+            return None
+        if not self._with_knative:
+            return NotRouted("NoTarget", "Knative is not looked at: the setting knative_autoscaler is empty")
+        namespace = function.function.namespace
+        with self._lock:
+            return route(
+                function,
+                lambda name: self._knative_services.rows.get((namespace, name)),
+                lambda name: self._revisions.rows.get((namespace, name)),
+            )
 
     def agents(self) -> list[tuple[AgentPod, bool]]:
         """Each with whether new instances may start there."""

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from burst_plane.conditions import Readiness
+from burst_plane.knative.route import Route
 from burst_plane.traffic import View
 from surgekit.kube.conditions import Condition, stamp
 from surgekit.kube.conditions import conditions as in_api_form
@@ -39,6 +40,7 @@ class Facts:
     saved: Sequence[tuple[float, int]]  # the filter's history
     regular: Regular
     readiness: Readiness
+    revision: Route | None = None  # whose pods the balancer takes
 
 
 def status_of(before: Json, said: Sequence[Condition], facts: Facts, now_s: float) -> Json:
@@ -54,6 +56,8 @@ def status_of(before: Json, said: Sequence[Condition], facts: Facts, now_s: floa
             "inFlight": _decimal(view.in_regular),
             "queued": _decimal(view.queued),
             "reason": regular.reason[:_LONGEST],
+            "revision": facts.revision.revision if facts.revision else None,
+            "concurrency": facts.revision.concurrency if facts.revision else None,
         },
         "emergency": {
             "inFlight": _decimal(view.in_emergency),

@@ -35,6 +35,7 @@ _MOST_AT_ONCE = 100  # some milliseconds each; scaling waits for them
 class _Written:
     at_s: float
     said: tuple[Condition, ...]
+    revision: tuple[str, int] | None = None  # and what its pods take at once
 
     def reason(self, type_: str) -> str:
         return next((c.reason for c in self.said if c.type == type_), "")
@@ -72,7 +73,7 @@ class StatusWriter:
             there[uid] = obj, invalid(why), None
         self._written = {uid: of for uid, of in self._written.items() if uid in there}
         due = sorted(
-            (uid for uid, (_, said, _) in there.items() if self._is_due(uid, said)),
+            (uid for uid, (_, said, of) in there.items() if self._is_due(uid, said, _revision(of))),
             key=lambda uid: self._written.get(uid, _NOTHING).at_s,
         )
         for uid in in_turns(due, lambda uid: str(there[uid][0]["metadata"]["namespace"]))[:_MOST_AT_ONCE]:
@@ -84,26 +85,28 @@ class StatusWriter:
             else:
                 facts = _facts(session, one, readiness[one.spec.function])
                 body = status.status_of(status_before(obj), said, facts, time.time())
-            self._write(obj, said, body)
+            self._write(obj, said, body, _revision(one))
 
     def reasons(self) -> list[tuple[str, str]]:
         """Of the conditions Eligible and Overflow, as written last."""
         return [(of.reason("Eligible"), of.reason("Overflow")) for of in self._written.values()]
 
-    def _is_due(self, uid: str, said: list[Condition]) -> bool:
-        """Conditions are written when they change, numbers every so often."""
+    def _is_due(self, uid: str, said: list[Condition], revision: tuple[str, int] | None) -> bool:
+        """Conditions and the revision, which balancers go by, are written when they change, numbers every so
+        often."""
         before = self._written.get(uid, _NOTHING)
         age_s = time.monotonic() - before.at_s
         changed = [(c.type, c.reason) for c in said] != [(c.type, c.reason) for c in before.said]
+        changed |= revision != before.revision
         return age_s >= self._every_s or (changed and age_s >= _LEAST_S)
 
-    def _write(self, obj: Json, said: list[Condition], body: Json) -> None:
+    def _write(self, obj: Json, said: list[Condition], body: Json, revision: tuple[str, int] | None) -> None:
         """One object's trouble does not keep the others from their status."""
         if not self._leads():
             return
         uid = str(obj["metadata"]["uid"])
         before = self._written.get(uid, _NOTHING)
-        self._written[uid] = _Written(time.monotonic(), before.said)
+        self._written[uid] = _Written(time.monotonic(), before.said, before.revision)
         try:
             patch_status(self._kube, BURST_FUNCTIONS, obj["metadata"], body)
         except ApiError as error:
@@ -114,7 +117,12 @@ class StatusWriter:
             if c.type != "Ready" and c.holds is not None and before.reason(c.type) != c.reason:
                 usual = c.holds or c.reason in ("Off", "NoAgents")
                 self._events.post(obj["metadata"], c.reason, c.message, "Normal" if usual else "Warning")
-        self._written[uid] = _Written(time.monotonic(), tuple(said))
+        self._written[uid] = _Written(time.monotonic(), tuple(said), revision)
+
+
+def _revision(known: Known | None) -> tuple[str, int] | None:
+    of = known.revision if known else None
+    return (of.revision, of.concurrency) if of else None
 
 
 def _facts(session: LeaderSession, known: Known, readiness: Readiness) -> Facts:
@@ -122,4 +130,4 @@ def _facts(session: LeaderSession, known: Known, readiness: Readiness) -> Facts:
     with session.lock:
         account = session.accounts[known.spec.function]
         view, saved = account.view(now_s), account.history.saved(now_s)
-    return Facts(known.spec.generation, known.mode, view, saved, known.regular, readiness)
+    return Facts(known.spec.generation, known.mode, view, saved, known.regular, readiness, known.revision)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import structlog
 
 from burst_plane.functions import Functions, Known
+from burst_plane.knative.route import NotRouted
 from burst_plane.metrics import ControllerMetrics
 from burst_plane.resolver import Resolver
 from burst_plane.sources import ClusterSource
@@ -46,6 +47,7 @@ class Templates:
                     known.spec,
                     self._source.port(function.namespace, function.name),
                     self._source.policies(function.namespace),
+                    known.revision,
                 )
             except ApiError as error:  # the API server's fault: what was found stays
                 self._metrics.failures.labels("resolve").inc()
@@ -59,11 +61,14 @@ class Templates:
         """What the resolution depends on, if it must be made anew; else empty."""
         if known.error or known.refused or known.mode is Mode.OFF:
             return ()
+        if isinstance(known.route, NotRouted):
+            return ()
         function, target = known.spec.function, known.spec.target
         deployment = self._source.deployment(target) if target.kind == "Deployment" else None
         looked_at = (
             known.spec.generation,
             deployment.generation if deployment else 0,
+            known.route.uid if known.route else "",
             self._source.port(function.namespace, function.name),
             tuple(sorted(self._source.policies(function.namespace), key=lambda p: p.name)),
         )

@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 
 from burst_plane.burst_function import BurstFunction, Variant
 from burst_plane.filter import InterArrivals, counts, soon
+from burst_plane.knative.route import Route
+from burst_plane.knative.statistics import Excess
 from burst_plane.preparing import Bursts
 from burst_plane.scaling import Concurrency, Parameters, Scaler
 from burst_plane.wire.messages import FunctionTraffic
 from burst_plane.worth import idle_s
 
-__all__ = ["Account", "Totals", "View", "parameters_of"]
+__all__ = ["Account", "Totals", "View", "excess_of", "parameters_of"]
 
 _LATE_S = 3.0  # a placement that is silent for so long has no requests that count
 _WINDOW_S = 60.0  # Knative's stable window
@@ -37,6 +39,17 @@ def parameters_of(function: BurstFunction, worth_s: float | None = None) -> Para
         min_replicas=function.min_replicas,
         max_replicas=function.max_replicas,
     )
+
+
+def excess_of(route: Route, account: Account, now_s: float) -> Excess:
+    """What no queue-proxy of the revision has seen in the second of the last tick: requests that wait, and
+    those in emergency instances that count. Requests that wait come to a pod later, which counts them; until
+    there is a pod, they are counted here, so that a revision that scales by requests leaves zero."""
+    if not account.heard(now_s):
+        return Excess(route.namespace, route.revision, 0.0, 0.0)
+    now = account.concurrency(now_s)
+    requests = account.started + (0 if route.ready else account.waited)
+    return Excess(route.namespace, route.revision, now.queued + now.counted, requests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +125,8 @@ class Account:
         self._memory_bytes = 0  # of an instance; 0: not known
         self._busy_s, self._requests = 0.0, 0  # ever
         self._new, self._excess = 0, 0  # requests and emergency starts since the last tick
+        # Of the last tick: requests that waited for a pod or found none, and starts that count.
+        self.waited, self.started = 0, 0
 
     def follow(self, function: BurstFunction) -> None:
         """Its spec changed; what was seen stays."""
@@ -127,13 +142,17 @@ class Account:
         """How long a regular instance may be idle."""
         return self.scaler.parameters.keepalive_s
 
+    @property
+    def run_s(self) -> float:
+        """How long a request runs in the mean; 0: none was seen."""
+        return self._busy_s / self._requests if self._requests else 0.0
+
     def _price(self) -> None:
-        """ComboFunc has sizes and a keep time of its own."""
+        """ComboFunc has sizes and a keep time of its own, and Knative its own autoscaler."""
         function = self.function
-        combofunc = function.target.kind == "ComboFunc"
-        priced = function.variant is Variant.BEST and self._memory_bytes > 0 and not combofunc
-        run_s = self._busy_s / self._requests if self._requests else 0.0
-        worth_s = idle_s(function.keepalive_s, self._memory_bytes, run_s) if priced else None
+        others = function.target.kind == "ComboFunc" or function.is_knative
+        priced = function.variant is Variant.BEST and self._memory_bytes > 0 and not others
+        worth_s = idle_s(function.keepalive_s, self._memory_bytes, self.run_s) if priced else None
         self.scaler.parameters = parameters_of(function, worth_s)
 
     def take(self, placement: str, seen: FunctionTraffic, now_s: float) -> None:
@@ -149,6 +168,7 @@ class Account:
     def tick(self, now_s: float) -> None:
         """Once a second: what all placements see together goes into the window."""
         new, excess, self._new, self._excess = self._new, self._excess, 0, 0
+        self.waited, self.started = max(new - excess, 0), excess if self.counts(now_s) else 0
         if not self.heard(now_s):
             return
         latest = self._drop_late(now_s)

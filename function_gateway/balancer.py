@@ -102,6 +102,7 @@ class Balancer:
         self._left = {host: pods for host, pods in self._left.items() if host not in by_host}
         hosts = {host: replica_name(self._replicas.taken[address]) for host, address in others.items()}
         gone = [host for host in self._hosts if host not in by_host and host not in hosts]
+        left_alone = [self._hosts[host] for host in gone if self._hosts[host].startswith(OWN_BACKEND)]
         # First, so that a backend that changes owner gets no more requests of its former function.
         self._command([f"del map {self._settings.map_file} {host}" for host in gone])
         self._map({host: backend for host, backend in hosts.items() if host in self._hosts})
@@ -116,6 +117,8 @@ class Balancer:
             if function:
                 served[function] = _served(function, number, backend)
         commands += [move_on(backend_name(self._functions.taken[host])) for host in leaving]
+        if self._settings.ingress:  # which takes what waits for a function that is gone
+            commands += [move_on(backend) for backend in left_alone]
         self._command(commands)
         # Last, so that a function's requests reach its backend only when its pods are set.
         hosts |= {host: backend_name(n) for host, n in self._functions.taken.items() if host in by_host}

@@ -18,6 +18,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from function_gateway.backends import slot_name
+from function_gateway.ingress import INGRESS, ingress, without_function
 from function_gateway.settings import Settings
 from surgekit.haproxy.runtime import WAIT_FOR_SERVER
 from surgekit.haproxy.traffic import EMERGENCY, EMERGENCY_ID, OWN_BACKEND
@@ -105,10 +106,11 @@ def configuration(settings: Settings) -> str:
         f"    http-request del-header {_PASSES}",
         "    http-request disable-l7-retry unless METH_GET",
         *_function(settings, timeout_ms),
-        "    http-request deny deny_status 404 unless { var(txn.backend) -m found }",
+        *without_function(settings.ingress, 404),
         # Known functions only, so that clients cannot fill the table with names.
         "    http-request set-var(txn.namespace) var(txn.function),field(2,.)",
-        f"    http-request track-sc1 var(txn.namespace) table {NAMESPACES}",
+        f"    http-request track-sc1 var(txn.namespace) table {NAMESPACES}"
+        f" unless {{ var(txn.backend) -m str {INGRESS} }}",
         f"    acl over_quota sc_conn_cur(1) gt {settings.connections_per_namespace}",
         "    http-request sc-inc-gpc0(1) if over_quota",
         "    http-request return status 429 content-type text/plain hdr Retry-After 1 "
@@ -124,6 +126,7 @@ def configuration(settings: Settings) -> str:
         "    stick-table type string len 64 size 10k expire 1h store conn_cur,gpc0",
         f"backend {SYNCED}",
         f"    server {SYNCED} {_PLACEHOLDER} weight 0",
+        *ingress(settings.ingress),
     ]
     if settings.replicas_service:
         lines += [
@@ -208,7 +211,7 @@ def _passed_on(settings: Settings, timeout_ms: int) -> list[str]:
         f"    http-request set-var(txn.passes) req.fhdr({_PASSES}),length",
         "    http-request lua.pause if { var(txn.passes) -m int gt 2 }",
         *_function(settings, timeout_ms),
-        "    http-request deny deny_status 503 unless { var(txn.backend) -m found }",
+        *without_function(settings.ingress, 503),
         "    use_backend %[var(txn.backend)]",
     ]
 

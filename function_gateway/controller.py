@@ -1,4 +1,4 @@
-"""The balancer as a process beside HAProxy: two watches in, commands out."""
+"""The balancer as a process beside HAProxy: watches in, commands out."""
 
 from __future__ import annotations
 
@@ -12,28 +12,17 @@ import structlog
 from function_gateway.backends import Pod, unused
 from function_gateway.balancer import Balancer, Refused
 from function_gateway.configuration import IDEMPOTENT, NAMESPACES, ONCE
-from function_gateway.endpoints import (
-    BURST_FUNCTION,
-    COMBOFUNC,
-    Endpoints,
-    Function,
-    Slice,
-    read_addresses,
-    read_burst,
-    read_concurrency,
-    read_slice,
-)
+from function_gateway.endpoints import Function
 from function_gateway.link import Link
 from function_gateway.metrics import BalancerMetrics
 from function_gateway.ownership import Ownership
 from function_gateway.quotas import Refusals
 from function_gateway.settings import Settings
+from function_gateway.sources import Sources
 from surgekit.haproxy.runtime import Runtime
-from surgekit.kube.api_path import Resource
 from surgekit.kube.client import Kube
 from surgekit.kube.events import EventRecorder
-from surgekit.kube.table import ObjectTable, RowTable, Unreadable, by_uid
-from surgekit.kube.watch import Watch
+from surgekit.kube.table import Unreadable
 from surgekit.process import controller
 from surgekit.process.health_server import serve
 
@@ -41,8 +30,6 @@ __all__ = ["Controller", "run"]
 
 log = structlog.get_logger(__name__)
 
-SLICES = "/apis/discovery.k8s.io/v1/endpointslices"
-BURST_FUNCTIONS = "/apis/surgekit.dev/v1alpha1/burstfunctions"
 _POLL_S = 0.25  # how soon a new HAProxy is noticed; it holds requests until then
 _HAND_OVER_S = 0.05  # between two looks at the requests of functions that moved away
 _LEAVE_S = 8.0  # that this process waits for them at its end; gunicorn gives it 10
@@ -63,54 +50,11 @@ class Controller(controller.Controller):
     def __init__(self, settings: Settings, kube: Kube) -> None:
         haproxy = Runtime(settings.control)
         self._balancer = Balancer(settings, haproxy)
-        self._endpoints, self._lock = Endpoints(), threading.Lock()
         self._changed, self._leaving = threading.Event(), threading.Event()
-        state, events = self._endpoints, EventRecorder(kube, "balancer")
+        events = EventRecorder(kube, "balancer")
         unreadable, self._service_events = Unreadable(events), events.about("v1", "Service")
-
-        def slices(is_burst: bool) -> ObjectTable[str, Slice]:
-            # A slice whose label changes leaves one table and comes to the other, in any order.
-            kind = "burst" if is_burst else "combofunc"
-            return ObjectTable(
-                unreadable,
-                read_slice,
-                key=lambda seen: f"{kind}/{seen.uid}",
-                lock=self._lock,
-                on_list=lambda uids, _: state.keep_slices(uids, is_burst),
-                on_put=lambda uid, piece, _: state.put_slice(uid, piece),
-                on_drop=lambda uid, _: state.put_slice(uid, None),
-                on_change=self._changed.set,
-            )
-
-        bursts = ObjectTable(
-            unreadable,
-            read_burst,
-            key=by_uid,
-            lock=self._lock,
-            on_list=lambda uids, _: state.keep_bursts(uids),
-            on_put=lambda uid, burst, _: state.put_burst(uid, burst),
-            on_drop=lambda uid, _: state.put_burst(uid, None),
-            on_change=self._changed.set,
-        )
-        pods = ObjectTable(
-            unreadable,
-            read_concurrency,
-            key=by_uid,
-            lock=self._lock,
-            on_list=lambda uids, _: state.keep_pods(uids),
-            # An annotation that says nothing usable changes nothing: what the pod said before stands.
-            on_put=lambda uid, limit, _: limit is not None and state.put_pod(uid, limit),
-            on_drop=lambda uid, _: state.put_pod(uid, None),
-            on_change=self._changed.set,
-        )
-        self._watches = {
-            "endpointslices": Watch(
-                kube, SLICES, slices(is_burst=False), labelSelector=f"{COMBOFUNC},!{BURST_FUNCTION}"
-            ),
-            "burst endpointslices": Watch(kube, SLICES, slices(is_burst=True), labelSelector=BURST_FUNCTION),
-            "burstfunctions": Watch(kube, BURST_FUNCTIONS, bursts, may_be_absent=True),
-            "pods": Watch(kube, "/api/v1/pods", pods, labelSelector=COMBOFUNC),
-        }
+        self._sources = sources = Sources(kube, settings, unreadable, self._changed.set)
+        self._endpoints, self._lock, self._watches = sources.endpoints, sources.lock, sources.watches
         self._settings = settings
         self._ownership: Ownership | None = None
         self._link = Link(
@@ -118,17 +62,6 @@ class Controller(controller.Controller):
         )  # fmt: skip
         self._left: Mapping[str, Mapping[str, int]] = {}
         self._began_s = time.monotonic()
-        if settings.replicas_service:
-            namespace, _, service = settings.replicas_service.partition("/")
-            self._replica_slices = RowTable(
-                unreadable, read_addresses, key=by_uid, lock=self._lock, on_change=self._changed.set
-            )
-            self._watches["replicas"] = Watch(
-                kube,
-                Resource("discovery.k8s.io/v1", "endpointslices").path(namespace),
-                self._replica_slices,
-                labelSelector=f"kubernetes.io/service-name={service}",
-            )
         self.metrics = BalancerMetrics(self._balancer, haproxy)
         self.metrics.registry.register(unreadable)
         self._complaints: dict[tuple[str, Function], int] = {}
@@ -160,6 +93,7 @@ class Controller(controller.Controller):
         if not all(watch.synced.is_set() for watch in self._watches.values()):
             return 0.05
         try:
+            changed |= self._sources.look()
             if changed or self._left or self._balancer.is_restarted():
                 self._changed.clear()
                 self._tell()
@@ -201,9 +135,7 @@ class Controller(controller.Controller):
     ) -> None:
         """Serve the functions that this replica owns; the others' requests go to their owners."""
         now_s = time.monotonic()
-        with self._lock:
-            listed = {address for row in self._replica_slices.rows.values() for address in row.addresses}
-        self._link.list_peers(listed)
+        self._link.list_peers(self._sources.replicas())
         if not self._link.settled and now_s - self._began_s < _SETTLE_S:
             raise Unsettled("other replicas are not heard yet")
         if self._ownership is None:

@@ -7,7 +7,7 @@ BurstFunction.
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
 
@@ -27,6 +27,7 @@ __all__ = [
     "read_addresses",
     "read_burst",
     "read_concurrency",
+    "read_pieces",
     "read_slice",
 ]
 
@@ -36,6 +37,7 @@ BURST_FUNCTION = "surgekit.dev/burst-function"  # label of Services; its value n
 CONCURRENCY = "surgekit.dev/concurrency"  # annotation of pods: requests that the pod takes at once
 _PORT = "http"  # of several ports of a Service, the one with this name
 _MOST_CONCURRENCY = 1_000_000
+_KNATIVE = "serving.knative.dev/"  # API group of targets whose pods are a revision's
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,9 @@ class Burst:
     concurrency: int = 1  # requests that a pod takes at once
     overflow: bool = False  # whether requests may go to the emergency track
     idempotent: bool = False  # whether a request may run again after function code has seen it
+    is_knative: bool = False  # its pods are a revision's
+    revision: str = ""  # as its controller says; empty: requests go Knative's own way
+    observed: str = field(default="", compare=False)  # when the controller said so
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,7 @@ class Slice:
     service: tuple[str, str] | None  # name and uid of its owner
     order: tuple[str, ...]  # of two slices with the same pod, the first counts: IPv4 before IPv6
     pods: tuple[tuple[str, str, int], ...]  # uid, address, port
+    revision: str = ""  # of Knative, whose private Service it belongs to
 
 
 @dataclass(frozen=True)
@@ -101,7 +107,7 @@ class Endpoints:
     def keep_slices(self, uids: Set[str], is_burst: bool = False) -> None:
         """Drop all slices of this kind but these."""
         for uid in self._slices.keys() - uids:
-            if self._slices[uid].is_burst == is_burst:
+            if self._slices[uid].is_burst == is_burst and not self._slices[uid].revision:
                 self.put_slice(uid, None)
 
     def keep_bursts(self, uids: Set[str]) -> None:
@@ -203,6 +209,12 @@ def read_slice(obj: Json) -> Slice:
     labels = meta["labels"]
     is_burst = BURST_FUNCTION in labels
     function = Function(meta["namespace"], labels[BURST_FUNCTION if is_burst else COMBOFUNC])
+    return read_pieces(obj, function, is_burst=is_burst)
+
+
+def read_pieces(obj: Json, function: Function, *, is_burst: bool) -> Slice:
+    """The slice `obj` of the function's pods."""
+    meta = obj["metadata"]
     order = (obj.get("addressType", ""), meta["namespace"], meta["name"])
     owners = (owner for owner in meta.get("ownerReferences") or () if owner["kind"] == "Service")
     service = next(((owner["name"], owner["uid"]) for owner in owners), None)
@@ -245,13 +257,25 @@ def read_concurrency(pod: Json) -> int | None:
 @checked
 def read_burst(obj: Json) -> Burst:
     meta, spec = obj["metadata"], obj["spec"]
-    concurrency = spec.get("concurrency", 1)
+    status = obj.get("status") or {}
+    regular = status.get("regular") or {}
+    is_knative = (spec.get("targetRef") or {}).get("apiVersion", "").startswith(_KNATIVE)
+    revision = (regular.get("revision") or "") if is_knative else ""
+    concurrency = regular.get("concurrency", 1) if revision else spec.get("concurrency", 1)
     if not 1 <= concurrency <= _MOST_CONCURRENCY:
-        raise ValueError(f"spec.concurrency: must be from 1 to {_MOST_CONCURRENCY}, is {concurrency!r:.40}")
-    conditions = (obj.get("status") or {}).get("conditions") or []
+        raise ValueError(f"concurrency: must be from 1 to {_MOST_CONCURRENCY}, is {concurrency!r:.40}")
+    conditions = status.get("conditions") or []
     overflow = any(one.get("type") == "Overflow" and one.get("status") == "True" for one in conditions)
     function = Function(meta["namespace"], meta["name"])
-    return Burst(function, concurrency, overflow, spec.get("idempotent", False))
+    return Burst(
+        function,
+        concurrency,
+        overflow,
+        spec.get("idempotent", False),
+        is_knative,
+        revision,
+        str(status.get("observedTime", "")),
+    )
 
 
 @checked

@@ -16,6 +16,7 @@ from surgekit.haproxy.gateway_files import (
     STATISTICS,
 )
 from surgekit.kube.api_path import is_name
+from surgekit.process.bind import is_place
 from surgekit.process.settings import ProcessSettings, SettingsError, setting
 
 __all__ = ["Settings"]
@@ -47,6 +48,11 @@ class Settings(ProcessSettings):
         1.0, "seconds a request waits for an emergency instance's address; then it waits for a pod",
         minimum=0.01, maximum=60.0,
     )  # fmt: skip
+    ingress: str = setting(
+        "",
+        "HOST:PORT of the cluster's own ingress, which gets all requests that name no function here; "
+        "empty: they get 404",
+    )
     replicas_service: str = setting(
         "", "NAMESPACE/NAME of the headless Service of the balancer's replicas; empty: there is one replica"
     )
@@ -78,6 +84,8 @@ class Settings(ProcessSettings):
     )
 
     def __post_init__(self) -> None:
+        if self.ingress and not is_place(self.ingress):
+            raise SettingsError(f"ingress: {self.ingress!r} is not HOST:PORT")
         if not self.replicas_service:
             return
         namespace, slash, name = self.replicas_service.partition("/")

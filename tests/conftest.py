@@ -14,7 +14,10 @@ from kwok.errors import BinariesError
 from kwok.lab import NODE_MODEL, Lab
 from kwok.pods import wait_for_account
 from kwok.scenario import Scenario
+from tests.browser import browser
 from tests.commands import Commands
+
+__all__ = ["browser"]  # a fixture
 
 # A property says what holds, not how fast: on busy cores any example may take more than hypothesis's 200 ms.
 settings.register_profile("surgekit", deadline=None, suppress_health_check=[HealthCheck.too_slow])

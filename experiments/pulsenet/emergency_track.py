@@ -222,9 +222,9 @@ class EmergencyTrack:
             Wanted(
                 name_of(fn.index),
                 self._specs[fn.index],
-                pool(self._regular.account(fn).bursts, sizing, now_s),
+                pool(account.bursts, sizing, now_s, account.run_s),
             )
-            for fn in self._world.functions
+            for fn, account in ((fn, self._regular.account(fn)) for fn in self._world.functions)
         ]
         for node, preparations in prepare(wanted, list(self._agents), sizing).items():
             self._follow(self._agents[node], preparations, now_s)

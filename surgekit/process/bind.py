@@ -1,13 +1,16 @@
-"""HOST:PORT settings of ports that no gunicorn opens: errors are one line that names the setting."""
+"""HOST:PORT settings: errors are one line that names the setting."""
 
 from __future__ import annotations
 
 import os
+import re
 import socket
 
 from surgekit.process.settings import SettingsError
 
-__all__ = ["address", "check_free", "refused"]
+__all__ = ["address", "check_free", "is_place", "refused"]
+
+_PLACE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 
 
 def address(key: str, bind: str) -> tuple[str, int]:
@@ -16,6 +19,13 @@ def address(key: str, bind: str) -> tuple[str, int]:
     if not port.isdecimal():
         raise SettingsError(f"{key}: {bind!r} is not HOST:PORT")
     return host, int(port)
+
+
+def is_place(text: str) -> bool:
+    """Whether it is HOST:PORT of somebody else: a name or an address, and nothing that a configuration or a
+    URL would read as more."""
+    found = _PLACE.fullmatch(text)
+    return found is not None and 0 < int(found[3]) < 1 << 16
 
 
 def check_free(key: str, bind: str) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 from burst_plane.burst_function import BurstFunction, read
 
 __all__ = [
-    "Json", "agent_pod", "burst_function", "deployment", "function", "network_policy", "node_object",
-    "service", "template",
+    "Json", "agent_pod", "burst_function", "deployment", "function", "metadata", "network_policy",
+    "node_object", "service", "template",
 ]  # fmt: skip
 
 Json = dict[str, Any]

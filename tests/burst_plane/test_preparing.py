@@ -53,6 +53,15 @@ def test_a_function_with_frequent_excess_has_frozen_instances() -> None:
     assert pool(bursts, sizing, 900.0).frozen_a_node == 0
 
 
+def test_where_requests_run_for_long_a_container_is_prepared_only_if_starts_are_frequent() -> None:
+    bursts, sizing = Bursts(), Sizing(frozen_starts=3)
+    assert pool(bursts, sizing, 1.0, run_s=0.7) == pool(bursts, sizing, 1.0) == Pool(1)
+    bursts.note(2, 2.0)
+    assert pool(bursts, sizing, 3.0, run_s=0.8) == Pool(0)
+    bursts.note(1, 3.0)
+    assert pool(bursts, sizing, 4.0, run_s=0.8) == Pool(3, 1)
+
+
 def wanted(name: str, created: int = 2, frozen: int = 0) -> Wanted:
     return Wanted(Function("shop", name), SPEC, Pool(created, frozen))
 

@@ -17,6 +17,7 @@ from burst_plane.reconciler import Reconciler, World
 from burst_plane.settings import Settings
 from burst_plane.sources import ClusterSource
 from burst_plane.wire.messages import AgentAddress, Directory, FunctionTraffic, TrafficReport
+from tests.burst_plane.knative.objects import KINDS as KNATIVE
 from tests.burst_plane.objects import Json, agent_pod, burst_function, deployment, node_object, service
 from tests.events_at_once import EventsAtOnce, unreadable
 from tests.fake_api_server import FakeApiServer
@@ -24,7 +25,7 @@ from tests.fake_api_server.kinds import Kind
 
 __all__ = ["KINDS", "PODS", "Plane", "serve_pods"]
 
-KINDS = (Kind("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy", has_status=False),)
+KINDS = (Kind("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy", has_status=False), *KNATIVE)
 PODS = "/api/v1/namespaces/{}/pods"
 
 

@@ -32,6 +32,7 @@ pytestmark = pytest.mark.lab
 
 Json = dict[str, Any]
 ACCOUNT = "surgekit-burst-controller"
+KNATIVE = {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "name": "resize"}
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 
 
@@ -252,6 +253,11 @@ def test_the_defaults_are_those_of_the_code(tenant: Callable[..., Tenant]) -> No
         ({"mostInstances": -1}, "spec.mostInstances"),
         ({"scaling": {"via": "hpa"}}, "spec.scaling.via"),
         ({"scaling": {"minReplicas": 9, "maxReplicas": 1}}, "minReplicas must not be more than"),
+        ({"scaling": {"via": "knative"}}, "scaling.via is knative, or none, for targets of serving"),
+        (
+            {"targetRef": KNATIVE, "scaling": {"via": "scale"}},
+            "scaling.via is knative, or none, for targets of serving",
+        ),
         ({"targetRef": {"kind": "Deployment", "name": "web"}}, "spec.targetRef.apiVersion"),
         (
             {"targetRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web"}},
@@ -264,6 +270,18 @@ def test_nonsense_is_refused(tenant: Callable[..., Tenant], installed: Lab, spec
     with pytest.raises(ApiError, match=r"403|422") as caught:
         installed.kube.create(BURST_FUNCTIONS.path("default"), body, dryRun="All")
     assert why in caught.value.message
+
+
+def test_a_knative_target_is_taken_and_its_revision_kept(tenant: Callable[..., Tenant]) -> None:
+    of = tenant()
+    path = BURST_FUNCTIONS.path(of.name)
+    for via in ({}, {"via": "knative"}, {"via": "none"}):
+        body = stripped(objects.burst_function(targetRef=KNATIVE, scaling=via), of.name)
+        of.lab.kube.create(path, body, dryRun="All")
+    made = of.lab.kube.create(path, stripped(objects.burst_function(targetRef=KNATIVE), of.name))
+    regular = {"revision": "resize-00001", "concurrency": 4}
+    patch_status(of.kube, BURST_FUNCTIONS, made["metadata"], {"regular": regular})
+    assert of.lab.kube.get(f"{path}/resize")["status"]["regular"] == regular
 
 
 def test_its_name_is_a_host_name_and_its_target_stays(tenant: Callable[..., Tenant]) -> None:
@@ -317,7 +335,7 @@ def test_nobody_has_scaled_what_they_may_not_scale(tenant: Callable[..., Tenant]
     writer, editor = (Kube.connect(of.lab.account_kubeconfig(of.name, name)) for name in ("writer", "editor"))
     body = stripped(objects.burst_function(), of.name)
 
-    def tried(kube: Kube) -> str:
+    def tried(kube: Kube, body: Json = body) -> str:
         try:
             kube.create(BURST_FUNCTIONS.path(of.name), body, dryRun="All")
         except ApiError as error:
@@ -328,3 +346,13 @@ def test_nobody_has_scaled_what_they_may_not_scale(tenant: Callable[..., Tenant]
     until(lambda: tried(editor) == "made", "the editor is let")
     controller = of.kube
     assert tried(controller) == "made"  # for annotations
+    knative = stripped(objects.burst_function(targetRef=KNATIVE), of.name)
+    assert "may not patch services/scale of resize" in tried(editor, knative)
+    rules[0]["resources"], rules[0]["apiGroups"] = ["services"], ["serving.knative.dev"]
+    of.lab.kube.patch(f"{rbac}/roles/writer", {"rules": rules})
+    binding["metadata"]["name"], binding["roleRef"] = (
+        "more",
+        binding["roleRef"] | {"kind": "Role", "name": "writer"},
+    )
+    of.lab.kube.create(f"{rbac}/rolebindings", binding)
+    until(lambda: tried(editor, knative) == "made", "the editor of Knative Services is let")

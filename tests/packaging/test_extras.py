@@ -21,11 +21,19 @@ PACKAGES_OF = {
     "fcma": {"cluster_autoscaler_hook"},
     "kneescale": {"hpa_replacement"},
     "pulsenet": {"burst_plane"},
+    "view": {"cluster_view"},
     "lab": {"kwok", "experiments"},
 }
-MODULE_OF = {"grpcio": "grpc", "protobuf": "google", "pyyaml": "yaml"}
+MODULE_OF = {"grpcio": "grpc", "protobuf": "google", "pyyaml": "yaml", "websocket-client": "websocket"}
 # Modules that another distribution in our list brings.
-BROUGHT = {"requests": "prometheus-api-client", "urllib3": "kubernetes", "werkzeug": "flask"}
+BROUGHT = {
+    "jinja2": "flask",
+    "markdown_it": "rich",
+    "markupsafe": "flask",
+    "requests": "prometheus-api-client",
+    "urllib3": "kubernetes",
+    "werkzeug": "flask",
+}
 # Modules that one function imports and that its caller can do without.
 OPTIONAL = {"hpa_replacement/plot.py": {"matplotlib"}}
 # ComboFunc's oracle is for tests and benches.

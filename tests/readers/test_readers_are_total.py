@@ -9,6 +9,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -117,14 +118,11 @@ def test_every_watch_of_every_process_feeds_a_table() -> None:
         *Balancer(BalancerSettings(directory=Path("nowhere")), KUBE)._watches.values(),
         *KarpenterSource(KUBE, UNREAD, HookSettings(), lambda: None)._watches.values(),
         *LimitSource(KUBE, UNREAD)._watches.values(),
-        *BurstSource(KUBE, BurstSettings(), UNREAD)._watches.values(),
-        *(
-            Policies(KUBE, UNREAD)._watch,
-            KnativePods(KUBE, UNREAD)._watch,
-            FrontProxy(KUBE, UNREAD, Path("nowhere"))._watch,
-        ),
+        *BurstSource(KUBE, BurstSettings(knative_autoscaler="a:1"), UNREAD)._watches.values(),
+        *(Policies(KUBE, UNREAD)._watch, KnativePods(KUBE, UNREAD)._watch),
+        FrontProxy(KUBE, UNREAD, Path("nowhere"))._watch,
     ]
-    assert len(watches) >= 33
+    assert len(watches) >= 39
     for watch in watches:
         consumer: Any = watch._consumer
         assert isinstance(consumer, Table) or isinstance(consumer._table, Table), watch._path
@@ -266,11 +264,27 @@ BURST = {
     "spec": {"concurrency": 2, "idempotent": True},
     "status": {"conditions": [{"type": "Overflow", "status": "True"}]},
 }
+KNATIVE_BURST = BURST | {
+    "spec": {"targetRef": {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "name": "f"}},
+    "status": {"regular": {"revision": "f-00001", "concurrency": 4}, "observedTime": "now"},
+}
+PRIVATE_SLICE = objects.endpoint_slice() | {
+    "metadata": {
+        "name": "f-00001-private-x", "namespace": "a", "uid": "uid-private",
+        "labels": {"networking.internal.knative.dev/serverlessservice": "f-00001"},
+    }
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("which", "original"),
-    [("endpointslices", objects.endpoint_slice()), ("pods", objects.pod()), ("burstfunctions", BURST)],
+    [
+        ("endpointslices", objects.endpoint_slice()),
+        ("pods", objects.pod()),
+        ("burstfunctions", BURST),
+        ("burstfunctions", KNATIVE_BURST),
+        ("revisions' endpointslices", PRIVATE_SLICE),
+    ],
 )
 @often
 @given(data=st.data())
@@ -421,6 +435,17 @@ def test_the_limit_allocator(kind: str, original: Json, data: st.DataObject) -> 
 
 # --- the burst plane's controller ---
 
+KNATIVE_TARGET = ScaleTarget("serving.knative.dev/v1", "Service", "shop", "good")
+KNATIVE_SERVICE = {
+    "metadata": objects.metadata("good"),
+    "status": {"traffic": [{"revisionName": "good", "percent": 100}]},
+}
+REVISION = {
+    "metadata": objects.metadata("good"),
+    "spec": {"containerConcurrency": 2, "containers": [{"ports": [{"name": "http1"}]}]},
+    "status": {"actualReplicas": 1, "desiredReplicas": 1},
+}
+
 
 @pytest.mark.parametrize(
     ("kind", "original"),
@@ -431,12 +456,14 @@ def test_the_limit_allocator(kind: str, original: Json, data: st.DataObject) -> 
         ("networkpolicies", objects.network_policy()),
         ("nodes", objects.node()),
         ("agents", objects.pod()),
+        ("knative services", KNATIVE_SERVICE),
+        ("revisions", REVISION),
     ],
 )
 @often
 @given(data=st.data())
 def test_the_burst_controller(kind: str, original: Json, data: st.DataObject) -> None:
-    source = BurstSource(KUBE, BurstSettings(), UNREAD)
+    source = BurstSource(KUBE, BurstSettings(knative_autoscaler="a:1"), UNREAD)
     plain = {
         "burstfunctions": objects.burst_function(),
         "nodes": objects.node(),
@@ -454,6 +481,7 @@ def test_the_burst_controller(kind: str, original: Json, data: st.DataObject) ->
     if kind == "deployments":
         assert source.deployment(good.spec.target) == Replicas(1, 2, 2, "shadow", "uid-good")
     source.port("shop", "good")
+    source.route(replace(good.spec, target=KNATIVE_TARGET))
     forbidding(source.policies("shop"), {"app": "web"})
     if kind == "networkpolicies":
         assert "good" in {policy.name for policy in source.policies("shop")}
