@@ -172,10 +172,11 @@ class PodAutoscalerLoop:
                     return _RETRY_S
                 self._apply(step)
         except (ApiError, KubeUnreachable, NotScalable) as error:
-            # Overtaken: the watch has not delivered our own write yet, or the object was replaced.
-            if not (isinstance(error, ApiError) and error.overtaken):
-                self._metrics.failures.labels("knative").inc()
-                log.warning("reconciling failed, will retry", podautoscaler="/".join(name), error=str(error))
+            # The watch has not delivered our own write yet, or the object was replaced.
+            if isinstance(error, ApiError) and error.overtaken:
+                return _PERIOD_S
+            self._metrics.failures.labels("knative").inc()
+            log.warning("reconciling failed, will retry", podautoscaler="/".join(name), error=str(error))
             return _RETRY_S
         except Exception:  # a bug met by one object must not stop the others
             log.exception("reconciling failed", podautoscaler="/".join(name))

@@ -107,8 +107,9 @@ def _plan(view: RevisionView, default_high: int) -> Plan:
     steps = (
         *_keep(obj, KNEE_POLICIES, "KneePolicy", policy, _policy_spec(pa, "scale")),
         *_keep(obj, _SERVERLESS_SERVICES, "ServerlessService", sks, _sks_spec(pa, presence)),
-        *_scale(pa, presence),
+        # First the status: woken by a request that has ended since, it must not be taken for asleep.
         *_status(obj, status_of(pa, view, presence)),
+        *_scale(pa, presence),
     )
     return Plan(steps, presence.again_s)
 

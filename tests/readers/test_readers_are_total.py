@@ -42,7 +42,8 @@ from combofunc.work_loop import Loop
 from function_gateway.controller import Controller as Balancer
 from function_gateway.settings import Settings as BalancerSettings
 from hpa_replacement.adapter.authentication import FrontProxy
-from hpa_replacement.adapter.table import REVISION, KnativePods, Policies
+from hpa_replacement.adapter.table import REVISION as REVISION_LABEL
+from hpa_replacement.adapter.table import KnativePods, Policies
 from hpa_replacement.decision.policy import PolicyError
 from hpa_replacement.knative.config_autoscaler import AutoscalerConfig
 from hpa_replacement.knative.loop import PodAutoscalerLoop
@@ -351,7 +352,7 @@ def test_kneescale(kind: str, original: Json, data: st.DataObject) -> None:
 def test_the_adapter(data: st.DataObject) -> None:
     policies, pods = Policies(KUBE, UNREAD), KnativePods(KUBE, UNREAD)
     of_revision = objects.pod()
-    of_revision["metadata"]["labels"] |= {REVISION: "web-00001"}
+    of_revision["metadata"]["labels"] |= {REVISION_LABEL: "web-00001"}
     feed(pods._watch._consumer, of_revision, data.draw(spoilt(of_revision)))
     assert "good" in {pod.name for pod in pods.selected("shop", LabelSelector())}
     feed(policies, objects.kneepolicy(), data.draw(spoilt(objects.kneepolicy())))

@@ -158,6 +158,9 @@ def test_a_revision_of_our_class_becomes_ready(revision: Revision) -> None:
     assert sks["spec"]["objectRef"] == policy["spec"]["scaleTargetRef"] == pa["spec"]["scaleTargetRef"]
     assert (policy["spec"]["minReplicas"], policy["spec"]["maxReplicas"]) == (3, 20)
     assert policy["spec"]["metrics"] == {"preset": "knative", "function": NAME}
+    assert [entry["manager"] for entry in pa["metadata"]["managedFields"] if entry.get("subresource")] == [
+        "surgekit-kneescale"
+    ]
     status = pa["status"]
     assert (status["serviceName"], status["metricsServiceName"]) == (NAME, f"{NAME}-private")
     assert (status["desiredScale"], status["actualScale"]) == (3, 3)

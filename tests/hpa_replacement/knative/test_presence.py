@@ -133,6 +133,20 @@ def test_idle_samples_from_before_it_slept_do_not_send_it_back() -> None:
     assert mode(table) == "Proxy"
 
 
+def test_it_is_known_to_be_woken_before_it_is() -> None:
+    """Else a request that ends at once leaves a revision that looks asleep, with pods to take away."""
+    table = at_zero()
+    table.demand = WAITING
+    *_, status, scale = table.plan()
+    assert isinstance(status, Patch)
+    assert status.path.endswith("/status")
+    assert isinstance(scale, ScaleTo)
+    table.apply((status,))  # and the scale fails
+    table.demand = Demand(0, 0.0, 0.0)
+    idle(table, 1000.0)
+    assert scaled(table) == [1]
+
+
 def test_a_request_in_the_grace_period_keeps_the_pods() -> None:
     table = resting()
     table.demand = WAITING
