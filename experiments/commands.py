@@ -223,10 +223,20 @@ def nodes(
     seeds: Seeds = None,
     rounds: Annotated[int, typer.Option(min=1, help="How often each mix is played.")] = 1,
     mix: Annotated[list[str] | None, typer.Option(help="Only these mixes.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Two mixes, once.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Two mixes, once; with --joint, 5 seeds.")] = False,
+    joint: Annotated[
+        bool, typer.Option("--joint", help="Simulated: ComboFunc's sizes and FCMA's classes chosen together.")
+    ] = False,
     json_file: JsonFile = None,
 ) -> None:
     """What nodes cost, and how soon pods run, with Karpenter alone and with FCMA's plan through it."""
+    if joint:
+        from experiments.nodes.joint import run as run_joint
+        from experiments.seeds import SWEEP
+
+        reported = parse_seeds(seeds) if seeds else REPORTED[:20]
+        show(run_joint(reported[: 5 if quick else None], SWEEP, progress()), json_file)
+        return
     from experiments.nodes.bench import run
     from experiments.nodes.mixes import mixes
     from experiments.nodes.priced_mixes import TABLE, priced
@@ -396,7 +406,13 @@ def escra(
         typer.Option(min=0.1, max=10.0, help="Seconds over which peaks are averaged; default 1."),
     ] = None,
     rest_only: Annotated[
-        bool, typer.Option("--rest-only", help="No applications: reaction and steps.")
+        bool, typer.Option("--rest-only", help="No applications: reaction, steps and functions.")
+    ] = False,
+    stock_resize: Annotated[
+        bool, typer.Option("--stock-resize", help="Also in-place resize by the API, on a lab's real node.")
+    ] = False,
+    serverless_only: Annotated[
+        bool, typer.Option("--serverless-only", help="Only functions whose pods come and go.")
     ] = False,
     json_file: JsonFile = None,
     plots: Annotated[Path | None, typer.Option(help="Write pictures into this folder.")] = None,
@@ -407,7 +423,10 @@ def escra(
     from experiments.kneescale.command import partial_of
 
     drawn, say = parse_seeds(seeds) if seeds else None, progress()
-    options = bench_escra.Options(quick, arm or [], drawn, trace, sweep, profile_window, rest_only)
+    options = bench_escra.Options(
+        quick, arm or [], drawn, trace, sweep, profile_window, rest_only, serverless_only,
+        stock_resize,
+    )  # fmt: skip
     plan, partial = bench_escra.plan_of(options), partial_of(json_file)
     say(f"{plan.minutes:.0f} minutes, less what was played before")
     if partial:
@@ -501,6 +520,18 @@ def monitor(
 
 
 @app.command()
+def dashboard(
+    phase_s: Annotated[float, typer.Option(min=1, help="Seconds of each of five phases.")] = 30.0,
+    json_file: JsonFile = None,
+) -> None:
+    """The Grafana dashboard's queries, asked of a real Prometheus; `surgekit report` draws the answers."""
+    from experiments.dashboard import run
+
+    figures = run(phase_s, progress())
+    show(figures | {"panels answered": len(figures["answered"]), "silent": figures["silent"]}, json_file)
+
+
+@app.command()
 def planner(
     instances: Annotated[int, typer.Option(min=1, help="Small problems that are also solved exactly.")] = 400,
     repetitions: Annotated[int, typer.Option(min=10, help="Plans timed for each start at 16 nodes.")] = 300,
@@ -540,6 +571,22 @@ def progress() -> Callable[[str], None]:
         console.print(f"[dim]{minutes:3d}:{seconds:02d}[/dim] {text}")
 
     return say
+
+
+@app.command()
+def ui(
+    nodes: Annotated[int, typer.Option(min=1, help="Nodes of the made-up cluster.")] = 1000,
+    pods: Annotated[int, typer.Option(min=1, help="Its pods.")] = 10_000,
+    functions: Annotated[int, typer.Option(min=1, help="Its functions.")] = 100,
+    changes_per_s: Annotated[int, typer.Option(min=1, help="Changes of pods a second.")] = 200,
+    rounds: Annotated[int, typer.Option(min=1, help="Half seconds with changes.")] = 60,
+    seed: Annotated[int, typer.Option(help="Draws which pods change.")] = 1,
+    json_file: JsonFile = None,
+) -> None:
+    """What the live page costs: first snapshot, CPU time and bytes of a change, memory."""
+    from experiments.view.bench import run
+
+    show(run(nodes, pods, functions, changes_per_s, rounds, seed, progress()), json_file)
 
 
 def show(figures: dict[str, Any], json_file: Path | None) -> None:

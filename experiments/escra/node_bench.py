@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.escra.arms import ARMS, AUTOPILOT, Arm
+from experiments.escra.arms import ARMS, Arm
 from experiments.escra.burn_plans import STEPPING, STEPPING_S, bursts
 from experiments.escra.figures import reaction_figures
 from experiments.escra.limiters import Limiter
@@ -19,13 +19,12 @@ from experiments.escra.plan import Plan
 from limit_allocator.allocation.model import PERIOD_US
 from limit_allocator.cgroups.container import Limits
 
-__all__ = ["STEPPING_ARMS", "reaction", "stepping"]
+__all__ = ["followed", "reaction", "stepping"]
 
 Json = dict[str, Any]
 Make = Callable[[Arm, int, int], Limiter]
 _MIB = 1 << 20
 _SETTLE_S = 5.0  # after registration, until idle containers are at their floors
-STEPPING_ARMS = ("ours_1_5", "paper", "published", AUTOPILOT)
 _STEPPING_CORES = 1.8
 
 
@@ -53,10 +52,11 @@ def stepping(node: Node, name: str, make: Make) -> Json:
         Observer(node.hierarchy, cgroups) as observer,
     ):
         time.sleep(STEPPING_S)
-    return _followed(observer.observed)
+    return followed(observer.observed)
 
 
-def _followed(seen: Observed) -> Json:
+def followed(seen: Observed) -> Json:
+    """How the limit of the one container followed its use."""
     limit, used = (np.asarray(column)[:, 0] for column in (seen.limit_cores, seen.used_cores))
     return {
         "at_s": [round(at_s - seen.at_s[0], 2) for at_s in seen.at_s],
