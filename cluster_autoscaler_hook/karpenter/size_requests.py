@@ -171,7 +171,7 @@ def _demand(id_: str, pods: list[WaitingPod]) -> Demand | None:
         return None
     concurrency = {option.name: option.concurrency for option in offer.options}
     there = sum(concurrency[name] * count for name, count in asked.items())
-    return Demand(id_, min(offer.need, there), asked, kinds, concurrency)
+    return Demand(id_, min(offer.need, there), asked, kinds, concurrency, offer.most_pods)
 
 
 def _pricing(offered: Collection[Offer], solve: Solve) -> Callable[[Counter[Kind]], float]:
