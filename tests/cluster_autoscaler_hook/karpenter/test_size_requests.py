@@ -77,7 +77,7 @@ def test_without_an_answer_the_pods_are_planned_for_as_they_are(
     source.pending = gated_pods(kube, *offering(2))
     session.step()
     assert claims_of(kube) == []
-    later, later_s = time.time() + 11, time.monotonic() + 11
+    later, later_s = time.time() + 21, time.monotonic() + 21
     monkeypatch.setattr(time, "time", lambda: later)
     monkeypatch.setattr(time, "monotonic", lambda: later_s)
     for _ in range(2):
