@@ -19,7 +19,7 @@ __all__ = [
 
 _NAMESPACES = Path("/run/netns")  # where iproute2 and HAProxy look
 _MNT_DETACH = 2  # <sys/mount.h>
-# The roles: who answers for emulated pods; where everything else runs, in a lab with real nodes.
+# The roles: who answers for emulated pods; where everything else runs, in a lab with a network of its own.
 EMULATED_PODS, CONTROL_PLANE = "pods", "lab"
 
 
@@ -47,9 +47,7 @@ def entering(directory: Path) -> list[str]:
 def remove_namespaces(directory: Path) -> None:
     """Remove the names that exist. The kernel frees a namespace, with its links and rules, when nothing runs
     in it any more."""
-    for role in (EMULATED_PODS, CONTROL_PLANE):
-        path = namespace_path(directory, role)
-        if path.exists():
-            # Fails if its creator died before mounting it; then only the file exists.
-            ctypes.CDLL(None).umount2(os.fsencode(path), _MNT_DETACH)
-            path.unlink(missing_ok=True)
+    for path in _NAMESPACES.glob(namespace_path(directory, "*").name):
+        # Fails if its creator died before mounting it; then only the file exists.
+        ctypes.CDLL(None).umount2(os.fsencode(path), _MNT_DETACH)
+        path.unlink(missing_ok=True)

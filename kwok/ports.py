@@ -9,6 +9,7 @@ import random
 import socket
 import ssl
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -62,7 +63,9 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def answers_ready(port: int, path: str = "/readyz", tls: bool = False) -> bool:
+def answers_ready(
+    port: int, path: str = "/readyz", tls: bool = False, headers: Mapping[str, str] | None = None
+) -> bool:
     """Whether a process answers 200; its certificate is not checked."""
     connection = (
         http.client.HTTPSConnection("127.0.0.1", port, timeout=2, context=_unchecked())
@@ -70,7 +73,7 @@ def answers_ready(port: int, path: str = "/readyz", tls: bool = False) -> bool:
         else http.client.HTTPConnection("127.0.0.1", port, timeout=2)
     )
     try:
-        connection.request("GET", path)
+        connection.request("GET", path, headers=headers or {})
         return connection.getresponse().status == 200
     except OSError:
         return False

@@ -1,4 +1,4 @@
-"""Run a real Prometheus as a process of a lab. Its targets are in a file that may change while it runs."""
+"""Run a real Prometheus as a process of a lab. Its targets are in files that may change while it runs."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ Targets = Mapping[str, Sequence[str]]  # job -> host:port
 def start(lab: Lab, targets: Targets, scrape_interval_s: float = 1.0, address: str = "127.0.0.1") -> Process:
     """Scrape /metrics of `targets`; the API is at http://127.0.0.1:<port of the returned process>.
 
+    Other processes may add theirs in files `targets-*.json` (file_sd) beside `targets.json`.
     With the address 0.0.0.0 pods on real nodes reach it too."""
     directory = lab.directory / PROMETHEUS
     directory.mkdir(exist_ok=True)
@@ -30,7 +31,7 @@ def start(lab: Lab, targets: Targets, scrape_interval_s: float = 1.0, address: s
         "global": {"scrape_interval": interval, "scrape_timeout": interval},
         # A single job for Prometheus; the file sets the job label of each target.
         "scrape_configs": [
-            {"job_name": "lab", "file_sd_configs": [{"files": [str(directory / "targets.json")]}]}
+            {"job_name": "lab", "file_sd_configs": [{"files": [str(directory / "targets*.json")]}]}
         ],
     }
     file = directory / "prometheus.yaml"

@@ -21,6 +21,7 @@ from kwok.binaries.groups import (
     GROUPS,
     HELM,
     KARPENTER,
+    KNATIVE,
     KNATIVE_SCALING,
     KUBERNETES,
     KWOK,
@@ -42,6 +43,7 @@ __all__ = [
     "GROUPS",
     "HELM",
     "KARPENTER",
+    "KNATIVE",
     "KNATIVE_SCALING",
     "KUBERNETES",
     "KWOK",
@@ -99,4 +101,7 @@ def _complete(directory: Path, group: Group) -> Path:
     for binary in group.packages:
         if not os.access(directory / binary, os.X_OK):
             raise BinariesError(f"{binary} is not in {directory} (or not executable)")
+    for manifests in group.manifests:
+        if not (directory / manifests).is_dir():
+            raise BinariesError(f"{manifests} is not in {directory}")
     return directory

@@ -48,6 +48,8 @@ def build(group: Group, into: Path, environ: Mapping[str, str] = os.environ) -> 
         raise BinariesError(f"building {group.name} failed:\n" + "\n".join(said))
     for binary, package in group.packages.items():
         (into / _built_name(package)).rename(into / binary)
+    for name, package in group.manifests.items():
+        _copy_manifests(_directory_of(go, group, package, env), into / name)
     console.print(f"{group.name}: {', '.join(group.packages)} built in {time.monotonic() - started_s:.0f} s")
 
 
@@ -84,6 +86,27 @@ def _follow(process: subprocess.Popen[str], group: Group, total: int, console: C
                 console.print(f"building {group.name}: {done} of at most {total} packages")
                 next_line_s = time.monotonic() + _PLAIN_LINE_S
     return said
+
+
+def _directory_of(go: Path, group: Group, package: str, env: Mapping[str, str]) -> Path:
+    """A directory of a module in Go's cache."""
+    module, _, directory = package.rpartition("/")
+    listing = subprocess.run(
+        [str(go), "list", "-m", "-f", "{{.Dir}}", module],
+        cwd=group.module, env=dict(env), stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if listing.returncode != 0 or not (found := listing.stdout.strip()):
+        raise BinariesError(f"{module} of {group.name} cannot be had:\n{listing.stderr.strip()[-2000:]}")
+    return Path(found, directory)
+
+
+def _copy_manifests(source: Path, into: Path) -> None:
+    """Without their modes: files in Go's cache are read-only."""
+    for file in source.rglob("*.yaml"):
+        target = into / file.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(file.read_bytes())
 
 
 def _built_name(package: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "GROUPS",
     "HELM",
     "KARPENTER",
+    "KNATIVE",
     "KNATIVE_SCALING",
     "KUBERNETES",
     "KUBERNETES_VERSION",
@@ -41,6 +42,7 @@ class Group:
     ldflags: str = "-s -w"
     released: bool = True  # whether the project's releases contain these binaries
     tags: tuple[str, ...] = ()
+    manifests: Mapping[str, str] = field(default_factory=dict)  # directory beside the binaries -> Go package
 
     @property
     def module(self) -> Path:
@@ -57,7 +59,8 @@ class Group:
         for pattern in ("go.mod", "go.sum", "**/*.go"):
             for file in sorted(self.module.glob(pattern)):
                 digest.update(file.read_bytes())
-        digest.update(repr((self.flags(), sorted(self.packages.items()))).encode())
+        made = (self.flags(), sorted(self.packages.items()), *sorted(self.manifests.items()))
+        digest.update(repr(made).encode())
         return digest.hexdigest()[:16]
 
 
@@ -116,6 +119,21 @@ KNATIVE_SCALING = Group(
     {"knative-scaling": _KNATIVE_SCALING, "knative-statistics": f"{_KNATIVE_SCALING}/statistics"},
     released=False,
 )
+# Knative Serving as it is, with its manifests; pods that run its queue-proxy, and an ingress (kwok/knative).
+KNATIVE = Group(
+    "knative",
+    {
+        f"knative-{name}": f"knative.dev/serving/cmd/{name}"
+        for name in ("controller", "autoscaler", "activator", "webhook", "autoscaler-hpa")
+    }
+    | {f"knative-{name}": f"surgekit.dev/kwok/binaries/knative/{name}" for name in ("pods", "ingress")},
+    released=False,
+    manifests={
+        "knative-serving": "knative.dev/serving/config",
+        "knative-networking": "knative.dev/networking/config",
+        "knative-caching": "knative.dev/caching/config",
+    },
+)
 CORE = (KWOK, ETCD, KUBERNETES)
 GROUPS = (
     *CORE,
@@ -129,4 +147,5 @@ GROUPS = (
     CONTAINERS,
     MICROSERVICE,
     KNATIVE_SCALING,
+    KNATIVE,
 )

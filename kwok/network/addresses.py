@@ -10,9 +10,9 @@ from ipaddress import IPv4Address, IPv4Network
 from kwok.errors import LabError
 
 __all__ = [
-    "CONTROL_PLANE", "DNS_SERVICE", "EMULATED_PODS", "KUBERNETES_SERVICE", "LINK", "MOST_REAL_NODES",
-    "REAL_PODS", "SERVICES", "TRAFFIC", "emulated_kubelet", "emulated_node", "emulated_pods", "real_node",
-    "real_pods",
+    "CONTROL_PLANE", "DNS_SERVICE", "EMULATED_PODS", "KNATIVE", "KUBERNETES_SERVICE", "LINK",
+    "MOST_REAL_NODES", "REAL_PODS", "SERVICES", "TRAFFIC", "emulated_kubelet", "emulated_node",
+    "emulated_pods", "real_node", "real_pods",
 ]  # fmt: skip
 
 # Pods: a /24 for each node. KWOK picks addresses from a node's range, as a CNI plugin does.
@@ -26,12 +26,17 @@ DNS_SERVICE = SERVICES[10]
 # process of the lab plays (`kwok.traffic.kubelet_metrics`).
 _EMULATED_NODES = IPv4Network("172.20.0.0/16")
 _EMULATED_KUBELETS = IPv4Network("127.1.0.0/16")
-# The bridge of a lab with real nodes. Addresses from 64 on are free for others that join it.
+# The bridge of a lab with real nodes. Addresses from 80 on are free for others that join it.
 LINK = IPv4Network("172.21.0.0/24")
 CONTROL_PLANE = LINK[1]
 TRAFFIC = LINK[2]  # the namespace that answers for emulated pods
 _FIRST_REAL_NODE = 16
 MOST_REAL_NODES = 48
+# Knative's processes, each in a namespace of its own (`kwok.knative`).
+KNATIVE = {
+    name: LINK[64 + index]
+    for index, name in enumerate(("controller", "autoscaler", "activator", "webhook", "autoscaler-hpa"))
+}
 
 
 def emulated_pods(index: int) -> IPv4Network:

@@ -31,19 +31,26 @@ def create(directory: Path) -> None:
     inside(path, _forward)
 
 
-def join(directory: Path, name: str, namespace: Path, address: IPv4Address, pods: IPv4Network) -> None:
-    """Connect a namespace to the bridge, at `address`, with `pods` behind it."""
+def join(
+    directory: Path, name: str, namespace: Path, address: IPv4Address, pods: IPv4Network | None = None
+) -> None:
+    """Connect a namespace to the bridge, at `address`, with `pods` behind it, if any."""
     path = namespace_path(directory, CONTROL_PLANE)
     with routes_in(path) as routes, namespace.open() as joining:
         peer = {"ifname": _MEMBER, "net_ns_fd": joining.fileno()}
         routes.link("add", ifname=name, kind="veth", peer=peer)
         index = routes.link_lookup(ifname=name)[0]
         routes.link("set", index=index, master=routes.link_lookup(ifname=_BRIDGE)[0], state="up")
-        routes.route("replace", dst=str(pods), gateway=str(address))
+        if pods:
+            routes.route("replace", dst=str(pods), gateway=str(address))
     with routes_in(namespace) as routes:
         routes.link("set", index=routes.link_lookup(ifname="lo")[0], state="up")
         _address(routes, routes.link_lookup(ifname=_MEMBER)[0], address)
         routes.route("add", dst="default", gateway=str(addresses.CONTROL_PLANE))
+        if not pods:
+            # Not through the control plane, which would not see the answers: they come over the bridge, and
+            # kube-proxy's rules drop half a connection.
+            routes.route("add", dst=str(addresses.EMULATED_PODS), gateway=str(addresses.TRAFFIC))
     inside(namespace, _forward)
 
 

@@ -36,7 +36,10 @@ def start_on(machine: Machine) -> None:
 
 
 def start_beside_control_plane(lab: Lab, node: str) -> None:
-    """Start kube-proxy where the control plane runs. That is no node, so it goes by the name of `node`."""
+    """Start kube-proxy where the control plane runs, unless it runs there. That is no node, so it goes by the
+    name of `node`."""
+    if lab.processes.find(NAME):
+        return
     port = lab.free_port()
     credentials = lab.directory / "kube-proxy.kubeconfig"
     credentials.touch(mode=0o600)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kwok.network import addresses, bridge
 from kwok.network.namespaces import inside, make_namespace, routes_in
-from kwok.network_namespace import EMULATED_PODS, has_network
+from kwok.network_namespace import EMULATED_PODS, has_network, namespace_path
 
 __all__ = ["make_traffic_namespace"]
 
@@ -21,8 +21,10 @@ _DATAGRAMS = 65_536
 
 
 def make_traffic_namespace(directory: Path) -> Path:
-    """Create the namespace of the lab in `directory`; it is removed with the lab."""
-    path = make_namespace(directory, EMULATED_PODS)
+    """The namespace of the lab in `directory`, created when first asked for; it is removed with the lab."""
+    if (path := namespace_path(directory, EMULATED_PODS)).exists():
+        return path
+    make_namespace(directory, EMULATED_PODS)
     with routes_in(path) as routes:
         loopback = routes.link_lookup(ifname="lo")[0]
         routes.route(

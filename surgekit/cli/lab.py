@@ -38,6 +38,7 @@ class Plan:
     nodes: tuple[str, ...]
     seed: int
     real_nodes: int
+    kubelet_port: int | None = None  # of the emulated nodes, where something plays their kubelets
     prometheus_url: str = ""
 
 
@@ -94,12 +95,20 @@ def _start_burst(lab: Lab, _: Plan) -> None:
     lab.apply(plane.EXAMPLE)
 
 
+def _start_knative(lab: Lab, plan: Plan) -> None:
+    from kwok import knative
+
+    plan.prometheus_url = knative.start(lab, plan.kubelet_port).prometheus_url
+    lab.apply(knative.EXAMPLE)
+
+
 # What --with adds, in this order. KneeScale reads what Prometheus has seen of the traffic. Only containers on
 # real nodes have limits.
 TRAFFIC, KNEESCALE, REAL_NODE, LIMITS, BURST = "traffic", "kneescale", "real-node", "limits", "burst"
+KNATIVE = "knative"
 EXTRAS: dict[str, Start] = {
     TRAFFIC: _start_traffic, KNEESCALE: _start_kneescale, REAL_NODE: _start_real_nodes, LIMITS: _start_limits,
-    BURST: _start_burst,
+    BURST: _start_burst, KNATIVE: _start_knative,
 }  # fmt: skip
 _NEEDS = {KNEESCALE: TRAFFIC, LIMITS: REAL_NODE}
 
@@ -113,10 +122,10 @@ def up(
         str,
         typer.Option(
             "--with",
-            metavar="traffic,kneescale,real-node,limits,burst",
+            metavar="traffic,kneescale,real-node,limits,burst,knative",
             help="Also: functions, clients that call them and Prometheus (as root); KneeScale on top; nodes "
             "with a real kubelet and containerd (as root); Escra on these; PulseNet (as root, not with "
-            "traffic).",
+            "traffic); stock Knative, metrics-server and Prometheus (as root, not with traffic or burst).",
         ),
     ] = "",
     real_nodes: Annotated[int, typer.Option(min=1, help="How many nodes --with real-node adds.")] = 1,
@@ -130,16 +139,21 @@ def up(
         _check_real_node()
     if BURST in more:
         _check_burst(more)
+    if KNATIVE in more:
+        _check_knative(more)
     with console.status("control plane") as status:
 
         def prepare(lab: Lab) -> None:
             status.update(f"{nodes} nodes")
-            plan = Plan(tuple(lab.add_nodes(nodes)), seed, real_nodes)
+            kubelet_port = lab.free_port() if KNATIVE in more else None
+            names = lab.add_nodes(nodes, kubelet_port=kubelet_port)
+            plan = Plan(tuple(names), seed, real_nodes, kubelet_port)
             for part, start in [*PARTS, *((extra, EXTRAS[extra]) for extra in more)]:
                 status.update(part)
                 start(lab, plan)
 
-        lab = Lab.up(name, prepare=prepare, time_factor=time_factor, own_network=REAL_NODE in more)
+        own_network = bool({REAL_NODE, KNATIVE} & set(more))
+        lab = Lab.up(name, prepare=prepare, time_factor=time_factor, own_network=own_network)
     if write_json(asdict(_look(name)), json_file):
         return
     console.print(f"lab [bold]{name}[/bold] is up in {time.monotonic() - started_s:.1f} s: {nodes} nodes")
@@ -181,6 +195,16 @@ def _check_burst(extras: list[str]) -> None:
     if TRAFFIC in extras:
         raise typer.BadParameter(f"{TRAFFIC} and {BURST}: each has its own gateway", param_hint="--with")
     plane.check()
+
+
+def _check_knative(extras: list[str]) -> None:
+    """Raise before anything is started."""
+    from kwok import knative
+
+    if {TRAFFIC, BURST} & set(extras):
+        raise typer.BadParameter(f"{KNATIVE}: not with {TRAFFIC} or {BURST}", param_hint="--with")
+    if reason := knative.why_no_knative():
+        raise LabError(f"--with {KNATIVE}: {reason}")
 
 
 def _directions(lab: Lab, extras: list[str]) -> list[str]:
@@ -226,6 +250,17 @@ def _directions(lab: Lab, extras: list[str]) -> list[str]:
             f"            {surgekit} explain burst default/hello --lab {lab.name}",
             f"by hand     curl -H 'Host: hello.default' {plane.url(lab)}",
         ]
+    if KNATIVE in extras:
+        from kwok import knative
+
+        serving = knative.find(lab)
+        assert serving  # noqa: S101  # just started
+        lines += [
+            f"functions   {kubectl} get ksvc,podautoscalers,pods",
+            f"load        {surgekit} lab load hello 40 {named}".rstrip(),
+            f"by hand     curl -H 'Host: hello.default.{knative.DOMAIN}' {serving.url}",
+            f"metrics     {serving.prometheus_url}",
+        ]
     if TRAFFIC in extras:
         lines.append(f"more load   {surgekit} lab load float-operation 40 {named}".rstrip())
     return [*lines, f"end it      {surgekit} lab down {'' if lab.name == DEFAULT else lab.name}".rstrip()]
@@ -267,7 +302,11 @@ def inside(
 @app.command()
 def load(
     function: Annotated[
-        str, typer.Argument(help="A function of --with traffic or burst: float-operation, hello ...")
+        str,
+        typer.Argument(
+            help="A function of --with traffic or burst: float-operation, hello ...; a Service of "
+            "--with knative: NAME or NAMESPACE/NAME."
+        ),
     ],
     clients: Annotated[
         int, typer.Argument(min=0, max=1000, help="Clients that call it, each one request after the other.")
@@ -275,9 +314,14 @@ def load(
     lab: LabOption = DEFAULT,
 ) -> None:
     """Change how many clients call a function of a lab with traffic."""
+    from kwok import knative
     from kwok.traffic import lab_traffic
 
-    lab_traffic.set_clients(Lab.open(lab), function, clients)
+    opened = Lab.open(lab)
+    if serving := knative.find(opened):
+        serving.set_clients(function, clients)
+    else:
+        lab_traffic.set_clients(opened, function, clients)
 
 
 @app.command()
