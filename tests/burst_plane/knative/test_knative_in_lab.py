@@ -21,7 +21,7 @@ from kwok.knative import Serving
 from kwok.lab import Lab
 from kwok.pods import wait_for_account
 
-pytestmark = [pytest.mark.lab, pytest.mark.real_node]
+pytestmark = [pytest.mark.lab, pytest.mark.real_node, pytest.mark.long]
 
 Json = dict[str, Any]
 NAME, HOST = "hello", "hello.default.example.com"
@@ -98,6 +98,9 @@ class Before:
         found: Json = self.lab.kube.get(f"{BURST}/{NAME}").get("status") or {}
         return found
 
+    def tune(self, **spec: Any) -> None:
+        self.lab.kube.patch(f"{BURST}/{NAME}", {"spec": spec})
+
     def pods(self) -> int:
         return sum(not pod.ending for pod in self.serving.pods())
 
@@ -148,19 +151,23 @@ def test_excess_goes_to_instances_and_knative_raises_its_pods_for_it(before: Bef
         lambda: EMERGENCY in [body for _, body in before.ask(3, "/sleep/0.2")], "an instance's answer"
     )
     assert before.status()["regular"]["revision"] == "hello-00001"
+    before.until(lambda: before.pods() == 1, "one pod")
     answers: Counter[bool] = Counter()
-    most = 0
 
-    def raised() -> bool:
-        nonlocal most
+    def overload() -> int:
         for code, body in before.ask(5):
             assert code == 200, body
             answers[body == EMERGENCY] += 1
-        most = max(most, before.pods())
-        return most >= 4
+        return before.pods()
 
-    # Full pods ask for as many pods as there are: what raises the number is what we tell.
-    before.until(raised, "Knative's autoscaler to raise the pods")
+    # Pods that are full for less than all the time ask for no more pods by themselves.
+    before.tune(scaling={"via": "none"})
+    before.until(
+        lambda: "told nothing" in before.status()["regular"]["reason"], "the autoscaler to be left alone"
+    )
+    assert [overload() for _ in range(12)] == [1] * 12
+    before.tune(scaling={"via": "knative"})
+    before.until(lambda: overload() >= 4, "Knative's autoscaler to raise the pods")
     assert answers[True], "no emergency instance answered"
     assert answers[False], "no regular pod answered"
 
@@ -168,7 +175,7 @@ def test_excess_goes_to_instances_and_knative_raises_its_pods_for_it(before: Bef
 def test_from_zero_a_request_that_waits_wakes_the_revision(before: Before) -> None:
     """In shadow no instance is started, so that what waits is all there is."""
     before.until(before.at_zero, "Knative to scale to zero")
-    before.lab.kube.patch(f"{BURST}/{NAME}", {"spec": {"mode": "shadow"}})
+    before.tune(mode="shadow")
     before.until(lambda: before.status().get("mode") == "shadow", "shadow")
     ((code, body),) = before.ask()
     assert (code, body != EMERGENCY) == (200, True)
@@ -176,7 +183,7 @@ def test_from_zero_a_request_that_waits_wakes_the_revision(before: Before) -> No
 
 
 def test_off_and_without_our_processes_knative_serves_as_stock(before: Before) -> None:
-    before.lab.kube.patch(f"{BURST}/{NAME}", {"spec": {"mode": "off"}})
+    before.tune(mode="off")
     before.until(lambda: "revision" not in before.status()["regular"], "the requests to be given back")
     before.until(before.at_zero, "Knative to scale to zero")
     assert before.ask()[0][0] == 200, "through our load balancer, Knative's ingress and its activator"
