@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help setup demo check test flake lint style types units lock chart clean
+.PHONY: help setup demo check test flake lint style types units lock chart web clean
 
 PYTHON ?= python3
 # The machine's uv, else our own from PyPI.
@@ -88,8 +88,12 @@ lock: | $(if $(filter .uv/%,$(UV)),.uv/bin/uv) ## renew requirements.lock from p
 chart: $(STAMP) ## write the Helm chart, made of charts/ and manifests/, to out/charts/surgekit
 	.venv/bin/python -m tests.packaging.chart out/charts/surgekit
 
+# Needs Node.js. What it makes is committed, so that users do not; tests/cluster_view/test_build.py compares.
+web: ## build the page of `surgekit ui`, cluster_view/web, into cluster_view/static
+	cd cluster_view/web && npm ci --no-audit --no-fund && npm run build
+
 clean: ## remove what was made here; the cache of built binaries stays
-	rm -rf .venv .uv out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build *.egg-info
+	rm -rf .venv .uv out cluster_view/web/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build *.egg-info
 
 $(STAMP): requirements.lock pyproject.toml | $(if $(filter .uv/%,$(UV)),.uv/bin/uv)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"Python >= 3.11 is needed, this is {sys.version}")'

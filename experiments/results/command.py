@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.results.page import RAW, page, section, summary_table
+from experiments.results.checked_figures import read_figures
+from experiments.results.page import RAW, page, summary_table
+from experiments.results.sections import section
 
 __all__ = ["keep", "with_table", "write"]
 
@@ -19,7 +21,7 @@ def keep(files: Sequence[Path], docs: Path) -> list[Path]:
     """Copy the figures of these files, without raw measurements."""
     kept = []
     for file in files:
-        figures = _without_raw(json.loads(file.read_text()))
+        figures = _without_raw(read_figures(file))
         section(figures)  # raises if no section can show it
         target = docs / _DATA / file.name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -29,7 +31,7 @@ def keep(files: Sequence[Path], docs: Path) -> list[Path]:
 
 
 def write(docs: Path) -> Path:
-    files = {file.name: json.loads(file.read_text()) for file in (docs / _DATA).glob("*.json")}
+    files = {file.name: read_figures(file) for file in (docs / _DATA).glob("*.json")}
     target = docs / "results.md"
     target.write_text(page(files))
     readme = docs.parent / "README.md"

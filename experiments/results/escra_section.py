@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from experiments.intervals import in_words
-from experiments.results.section import Figures, Section, Summary
+from experiments.results.papers import printed
+from experiments.results.plot import Curve, Dot, Dots, Lines, Plot, Point
+from experiments.results.section import Figures, Section, Summary, ratio
 
 __all__ = ["escra"]
 
@@ -36,9 +38,9 @@ def escra(figures: Figures) -> Section:
         rows.append(
             (
                 _LIMITS.get(arm, arm),
-                in_words(latency),
-                in_words(figures["throughput_ratio"][arm]),
-                *(in_words(of["p50"]) if of else "no limit" for of in slack),
+                ratio(latency),
+                ratio(figures["throughput_ratio"][arm]),
+                *(ratio(of["p50"]) if of else "no limit" for of in slack),
                 f"{kills[arm]}, {kills[ours]}",
             )
         )
@@ -64,7 +66,48 @@ def escra(figures: Figures) -> Section:
             f"{reaction['agent_core_share']:.1%} of a core, the controller "
             f"{reaction['controller_core_share']:.1%}."
         )
-    return Section("Escra: limits of containers", columns, rows, notes, _summary(figures))
+    return Section("Escra: limits of containers", columns, rows, notes, _summary(figures), _plots(figures))
+
+
+def _plots(figures: Figures) -> list[Plot]:
+    plots: list[Plot] = []
+    for key, paper_key, title, axis in (
+        ("latency_ratio", "latency", "p99.9 latency", "other / ours"),
+        ("throughput_ratio", "throughput", "Throughput", "ours / other"),
+        ("cpu_slack_ratio", "cpu_slack", "CPU slack, median", "other / ours"),
+        ("memory_slack_ratio", "memory_slack", "Memory slack, median", "other / ours"),
+    ):
+        paper, ratios = printed(f"escra.{paper_key}"), figures[key]
+        dots = [
+            Dot(_LIMITS.get(arm, arm), (at := of.get("p50", of))["mean"], at["low"], at["high"])
+            for arm, of in ratios.items()
+            if of
+        ]
+        plots.append(
+            Dots(
+                title,
+                f"{axis}, above 1 ours is better",
+                [*dots, *paper.dots(lambda arm: _LIMITS.get(arm, arm))],
+                paper.place,
+                logarithmic=True,
+            )
+        )
+    for arm, seen in figures.get("stepping", {}).items():
+        limit, used = (
+            [Point(*at) for at in zip(seen["at_s"], seen[key], strict=True)]
+            for key in ("limit_cores", "used_cores")
+        )
+        plots.append(
+            Lines(
+                f"A load that steps, {_LIMITS.get(arm, 'ours' if arm.startswith('ours') else arm)}: "
+                f"{seen['throttled_share']:.0%} of periods throttled",
+                "seconds",
+                "cores",
+                [Curve("used", used), Curve("limit", limit, ours=arm.startswith("ours"), steps=True)],
+                "fig. 2",
+            )
+        )
+    return plots
 
 
 def _summary(figures: Figures) -> Summary | None:

@@ -1,19 +1,19 @@
 """Write docs/results.md from the JSON files of benches. Pure.
 
-A file says in `about` which command wrote it. A section reads the figures of one bench; a bench that no
-section knows is refused. (sections.py has the tables.)
+A file says in `about` which command wrote it. (sections.py knows which function makes its section, and
+report/ writes the same sections as HTML.)
 """
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from experiments.results.section import Figures, Section
-from experiments.results.sections import SECTIONS
-from kwok.errors import LabError
+from experiments.results.checked_figures import About, about_of
+from experiments.results.plot import Lines
+from experiments.results.section import Cell, Figures
+from experiments.results.sections import in_order, section
 
-__all__ = ["RAW", "UnknownBench", "bench_of", "page", "section", "summary_table"]
+__all__ = ["RAW", "machine", "page", "summary_table"]
 
 # Measurements behind the figures: too much to keep beside the page.
 RAW = frozenset(
@@ -33,11 +33,12 @@ RAW = frozenset(
 _HEAD = """\
 # Results
 
-<!-- Written by `surgekit bench results`. Edit experiments/results/sections.py, not this file. -->
+<!-- Written by `surgekit bench results`. Edit the sections in experiments/results/, not this file. -->
 
-Each table comes from one command, whose figures are in [results/data/](results/data). Intervals are 95 %
-bootstrap intervals over seeds (or rounds) and functions. Reported seeds are 2001 and
-up; nobody tuned on them.
+Each table comes from one command, whose figures are in [results/data/](results/data).
+`surgekit report FILE...` makes one page of such files, with plots beside the papers' numbers. Intervals are
+95 % bootstrap intervals over seeds (or rounds) and functions. Reported seeds are 2001 and up; nobody tuned
+on them.
 What was tried, and older figures: [ComboFunc](results/combofunc.md), [FCMA](results/fcma.md),
 [KneeScale](results/kneescale.md), [lab, extender, probe, gateway](results/lab.md),
 [how node speeds change](results/node-speeds.md),
@@ -45,57 +46,34 @@ What was tried, and older figures: [ComboFunc](results/combofunc.md), [FCMA](res
 """
 
 
-class UnknownBench(LabError):
-    """No section shows the figures of this bench."""
-
-
 def page(files: Mapping[str, Figures]) -> str:
     """The whole page; `files` maps the name of a file to its content."""
-    return "\n".join([_HEAD, *(_written(files[name]) for name in sorted(files, key=_order(files)))])
+    return "\n".join([_HEAD, *("\n".join([*_written(files[name]), ""]) for name in in_order(files))])
 
 
 def summary_table(files: Mapping[str, Figures]) -> str:
     """The README's table."""
-    found = [section(files[name]).summary for name in sorted(files, key=_order(files))]
+    found = [section(files[name]).summary for name in in_order(files)]
     rows = [(s.part, s.result, s.behind) for s in found if s]
     head = ("", "in the lab", "where it is behind")
     return "\n".join(_table([head, ["---"] * len(head), *rows]))
 
 
-def bench_of(figures: Figures) -> str:
-    """The name of the bench, with `--simulated` and the like as in `combofunc --simulated`."""
-    if "about" not in figures:
-        raise UnknownBench("a file without `about` is not of `surgekit bench ... --json FILE`")
-    words = shlex.split(figures["about"]["command"])[2:]
-    ways = [word for word in words[1:] if word in ("--simulated", "--live", "--pulls-only", "--starts")]
-    return " ".join([words[0], *ways])
-
-
-def section(figures: Figures) -> Section:
-    bench = bench_of(figures)
-    if bench not in SECTIONS:
-        raise UnknownBench(f"bench {bench}: experiments/results/sections.py has no section for it")
-    return SECTIONS[bench](figures)
-
-
-def _order(files: Mapping[str, Figures]) -> Callable[[str], tuple[int, str]]:
-    known = list(SECTIONS)
-    return lambda name: (known.index(bench_of(files[name])), name)
-
-
-def _written(figures: Figures) -> str:
-    found, about = section(figures), figures["about"]
-    lines = [f"## {found.title}", "", f"`{about['command']}`, {about['date']}, {_machine(about)}:", ""]
-    lines += _table([found.columns, ["---"] * len(found.columns), *found.rows])
+def _written(figures: Figures) -> Iterator[str]:
+    found, about = section(figures), about_of(figures)
+    yield from (f"## {found.title}", "", f"`{about.command}`, {about.date}, {machine(about)}:", "")
+    yield from _table([found.columns, ["---"] * len(found.columns), *found.rows])
     for note in found.notes:
-        lines += ["", note]
-    return "\n".join([*lines, ""])
+        yield from ("", note)
+    for plot in found.plots:
+        if isinstance(plot, Lines) and plot.picture:
+            yield from ("", f"![{plot.title}]({plot.picture})")
 
 
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(row)} |" for row in rows]
+def _table(rows: Sequence[Sequence[Cell]]) -> list[str]:
+    return [f"| {' | '.join(map(str, row))} |" for row in rows]
 
 
-def _machine(about: Figures) -> str:
-    commit = f", commit {about['commit']}" if about.get("commit") else ""
-    return f"{about['cores']} cores, {about['memory_gib']} GiB{commit}"
+def machine(about: About) -> str:
+    commit = f", commit {about.commit}" if about.commit else ""
+    return f"{about.cores} cores, {about.memory_gib:g} GiB{commit}"

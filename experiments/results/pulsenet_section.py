@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from experiments.intervals import in_words
-from experiments.results.section import Figures, Section, Summary
+from experiments.pulsenet.figures import CDF
+from experiments.results.papers import printed
+from experiments.results.plot import Curve, Dot, Dots, Lines, Plot, Point
+from experiments.results.section import Figures, Section, Summary, ratio
 
 __all__ = ["pulsenet", "starts"]
 
@@ -34,8 +37,8 @@ def pulsenet(figures: Figures) -> Section:
             _SYSTEMS.get(name, name),
             f"{of['slowdown']:.2f}",
             f"{of['cost']:.2f}",
-            in_words(slowdown[name]) if name in slowdown else "",
-            in_words(cost[name]) if name in cost else "",
+            ratio(slowdown[name]) if name in slowdown else "",
+            ratio(cost[name]) if name in cost else "",
             f"{of['creations']:.0f}",
         )
         for name, of in figures["systems"].items()
@@ -62,7 +65,80 @@ def pulsenet(figures: Figures) -> Section:
         f"{in_words(slowdown['synchronous'])} times, at {in_words(cost['synchronous'])} times",
         "; ".join(behind),
     )
-    return Section("PulseNet: slowdown and cost, in virtual time", columns, rows, notes, summary)
+    title = "PulseNet: slowdown and cost, in virtual time"
+    return Section(title, columns, rows, notes, summary, _plots(figures))
+
+
+_SHORT = {
+    "pulsenet": "ours",
+    "paper": "the paper's rules",
+    "asynchronous": "Knative, asynchronous",
+    "synchronous": "synchronous",
+    "linear_regression": "linear regression",
+    "nhits": "NHITS",
+    "warm_pool": "warm pool",
+    "dirigent": "Dirigent",
+}
+
+
+def _plots(figures: Figures) -> list[Plot]:
+    slowdown = printed("pulsenet.slowdown")
+    of_others = [printed(f"pulsenet.{key}") for key in ("slowdown_over_dirigent", "slowdown_best")]
+    cost = printed("pulsenet.cost")
+    axis = "other / ours, above 1 ours is better (log)"
+    plots: list[Plot] = [
+        Dots(
+            "Slowdown",
+            axis,
+            [
+                *_ratios(figures["slowdown_ratio"]),
+                *(d for p in (slowdown, *of_others) for d in p.dots(_label)),
+            ],
+            f"{slowdown.place}; of predictors it prints the best",
+            logarithmic=True,
+        ),
+        Dots(
+            "Cost", axis, [*_ratios(figures["cost_ratio"]), *cost.dots(_label)], cost.place, logarithmic=True
+        ),
+        Lines(
+            "Slowdown and cost: left and low is better in both",
+            "cost, memory of all / of busy instances (log)",
+            "slowdown (log)",
+            [_curve(name, [(of["cost"], of["slowdown"])]) for name, of in figures["systems"].items()],
+            "fig. 11",
+            logarithmic_x=True,
+            logarithmic_y=True,
+        ),
+    ]
+    delays = {
+        name: list(zip(of["mean_delay_by_function_ms"], (p / 100 for p in CDF), strict=True))
+        for name, of in figures["systems"].items()
+        if "mean_delay_by_function_ms" in of
+    }
+    if delays:
+        plots.append(
+            Lines(
+                "Delay until a function's code runs, means of functions",
+                "ms (log)",
+                "share of functions",
+                [_curve(name, track) for name, track in delays.items()],
+                "fig. 7",
+                logarithmic_x=True,
+            )
+        )
+    return plots
+
+
+def _ratios(ratios: Figures) -> list[Dot]:
+    return [Dot(_label(name), of["geomean"], of["low"], of["high"]) for name, of in ratios.items()]
+
+
+def _curve(name: str, track: list[tuple[float, float]]) -> Curve:
+    return Curve(_label(name), [Point(*at) for at in track], ours=name == "pulsenet")
+
+
+def _label(name: str) -> str:
+    return _SHORT.get(name, name)
 
 
 _ORIGINS = {
@@ -70,6 +146,7 @@ _ORIGINS = {
     "created": "container created, not started",
     "cold": "image only",
 }
+_PREPARED = {"frozen": "frozen", "created": "created", "cold": "image only"}
 
 
 def starts(figures: Figures) -> Section:
@@ -95,4 +172,19 @@ def starts(figures: Figures) -> Section:
         f"first answer after {times['created']} from a created container, {times['frozen']} if frozen",
         f"a function that was not prepared: {times['cold']}",
     )
-    return Section("PulseNet: how long emergency instances take to start", columns, rows, notes, summary)
+    paper = printed("pulsenet.start")
+    dots = [
+        Dot(f"{function}, {_PREPARED[origin]}", of["start_ms_p50"], of["start_ms_p50"], of["start_ms_p99"])
+        for function, origins in figures["starts"].items()
+        for origin, of in origins.items()
+    ]
+    plot = Dots(
+        "Until an instance's first answer: median, and up to the 99th percentile",
+        "ms (log)",
+        [*dots, *paper.dots(lambda _: "microVM snapshot, mean")],
+        paper.place,
+        None,
+        True,
+    )
+    title = "PulseNet: how long emergency instances take to start"
+    return Section(title, columns, rows, notes, summary, [plot])

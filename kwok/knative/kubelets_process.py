@@ -7,6 +7,7 @@ import argparse
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import orjson
 import uvloop
@@ -31,7 +32,7 @@ class _Usage:
         )  # no proxy of the machine's
         self._url = url
         self._at_s = float("-inf")
-        self._pods: list[dict[str, object]] = []
+        self._pods: list[dict[str, Any]] = []
 
     def usage(self, node: str) -> list[PodUsage]:
         if time.monotonic() > self._at_s + _PERIOD_S:

@@ -27,6 +27,7 @@ _COMMANDS = {
     "serve": "surgekit.cli.serve",
     "explain": "surgekit.cli.explain",
     "bench": "experiments.commands",
+    "report": "experiments.results.report_command",
     "fcma": "surgekit.cli.fcma",
     "certificates": "surgekit.cli.certificates",
     "metrics-api": "surgekit.cli.metrics_api",

@@ -88,7 +88,9 @@ CASES = [
     Case("pod-ready-instant", "sidecar", is_ready, instant=True),
 ]  # fmt: skip
 # Stages with a test of their own below, since more happens than one pod coming in.
-OTHERS = {"node-initialize", "node-heartbeat-with-lease", "pod-delete", "pod-resize-instant"}
+OTHERS = {
+    "node-initialize", "node-heartbeat-with-lease", "pod-delete", "pod-delete-drained", "pod-resize-instant",
+}  # fmt: skip
 
 
 class States:
@@ -181,6 +183,18 @@ def test_pod_delete(lab: Lab, namespace: str) -> None:
     wait_until(lab, path, waits("ContainerCreating"))
     lab.kube.delete(path)
     lab.wait_for(lambda: is_gone(lab, path), "the pod's end")
+
+
+def test_a_pod_of_knative_stays_until_it_has_drained(lab: Lab, namespace: str) -> None:
+    drains = create(lab, namespace, "plain", {"serving.knative.dev/revisionUID": "1"})
+    other = create(lab, namespace, "plain", name="other")
+    for path in (drains, other):
+        wait_until(lab, path, waits("ContainerCreating"))
+        lab.kube.delete(path)
+    lab.wait_for(lambda: is_gone(lab, other), "the other pod's end")
+    assert "deletionTimestamp" in lab.kube.get(drains)["metadata"]
+    annotate(lab, drains, "lab.surgekit.dev/drained")
+    lab.wait_for(lambda: is_gone(lab, drains), "the pod's end")
 
 
 def test_pod_resize_instant(instant_lab: Lab, golden: Callable[[str, Json], None]) -> None:

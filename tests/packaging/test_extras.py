@@ -25,7 +25,14 @@ PACKAGES_OF = {
 }
 MODULE_OF = {"grpcio": "grpc", "protobuf": "google", "pyyaml": "yaml", "websocket-client": "websocket"}
 # Modules that another distribution in our list brings.
-BROUGHT = {"requests": "prometheus-api-client", "urllib3": "kubernetes", "werkzeug": "flask"}
+BROUGHT = {
+    "jinja2": "flask",
+    "markdown_it": "rich",
+    "markupsafe": "flask",
+    "requests": "prometheus-api-client",
+    "urllib3": "kubernetes",
+    "werkzeug": "flask",
+}
 # Modules that one function imports and that its caller can do without.
 OPTIONAL = {"hpa_replacement/plot.py": {"matplotlib"}}
 # ComboFunc's oracle is for tests and benches.

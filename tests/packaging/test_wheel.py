@@ -16,6 +16,7 @@ from kwok.binaries import Binaries
 from tests.packaging.test_package_lists import PACKAGES
 from tests.paths import ROOT
 
+PAGE_SOURCE = ROOT / "cluster_view" / "web"
 BUILD = "from setuptools import build_meta; print(build_meta.build_wheel('..'))"
 FINDS = """
 import kwok, surgekit
@@ -46,7 +47,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("wheel")
     source = directory / "source"  # a copy: building leaves files behind
     for name in (*PACKAGES, "manifests"):
-        left_out = shutil.ignore_patterns("__pycache__", "*.egg-info")
+        left_out = shutil.ignore_patterns("__pycache__", "*.egg-info", "node_modules")
         shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=left_out)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source / name)
@@ -68,10 +69,17 @@ def test_every_file_of_the_packages_is_in_the_wheel(python: Path) -> None:
         file.relative_to(ROOT)
         for name in PACKAGES
         for file in (*(ROOT / name).rglob("*"), *_linked(ROOT / name))
-        if file.is_file() and "__pycache__" not in file.parts
+        if file.is_file() and "__pycache__" not in file.parts and not file.is_relative_to(PAGE_SOURCE)
     }
     assert len(files) > 300
     assert [str(file) for file in sorted(files) if not (packages / file).is_file()] == []
+
+
+def test_the_page_is_in_the_wheel_built(python: Path) -> None:
+    """Users need no Node.js."""
+    (packages,) = python.parents[1].glob("lib/python*/site-packages")
+    assert (packages / "cluster_view" / "static" / "page.js").is_file()
+    assert not (packages / "cluster_view" / "web").exists()
 
 
 def test_an_installed_surgekit_finds_its_files(python: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.packaging.test_extras import distributions
 from tests.surgekit.cli.test_commands_alike import COMMANDS
 
 HIDDEN = ("experiments", "kwok", "matplotlib", "pyroute2", "uvloop")
-LAB_GROUPS = ("bench", "demo", "lab")
+LAB_GROUPS = ("bench", "demo", "lab", "report")
 IN_THE_IMAGE = sorted(words for words in COMMANDS if words[0] not in LAB_GROUPS)
 
 
@@ -107,7 +107,9 @@ def test_certificates_are_made(surgekit: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("lab", "up"), ("bench", "planner"), ("demo",), ("lab", "--help")], ids=" ".join
+    "words",
+    [("lab", "up"), ("bench", "planner"), ("report", "f.json"), ("demo",), ("lab", "--help")],
+    ids=" ".join,
 )
 def test_what_needs_the_lab_says_what_to_install(words: tuple[str, ...], surgekit: Run) -> None:
     expected = f"error: `surgekit {words[0]}` is not installed: pip install 'surgekit[lab]'"

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from experiments.results.about import about
+from experiments.results.checked_figures import UnknownBench, bench_of
 from experiments.results.command import keep, with_table, write
-from experiments.results.page import UnknownBench, bench_of, page, section, summary_table
+from experiments.results.page import page, summary_table
+from experiments.results.sections import section
 
 DOCS = Path(__file__).parents[3] / "docs"
 ABOUT = {
@@ -155,7 +157,7 @@ COSTS = {
 )
 def test_each_bench_has_its_section(command: str, figures: dict[str, Any], row: tuple[str, ...]) -> None:
     found = section({"about": ABOUT | {"command": f"surgekit bench {command}"}} | figures)
-    assert tuple(found.rows[0]) == row
+    assert tuple(map(str, found.rows[0])) == row
     assert {len(row) for row in found.rows} == {len(found.columns)}
 
 
@@ -183,7 +185,7 @@ def test_both_worlds_of_trimaran_are_told() -> None:
     figures = {"about": about, "seeds": [1], "load_hides_speed": blind}
     figures |= {key: {"stock": RATIO, "trimaran": RATIO} for key in keys}
     found = section(figures)
-    assert found.rows[1] == ("one size, placed by Trimaran", *["1.25 (1.10 to 1.40)"] * 3)
+    assert tuple(map(str, found.rows[1])) == ("one size, placed by Trimaran", *["1.25 (1.10 to 1.40)"] * 3)
     (note,) = [note for note in found.notes if "Trimaran" in note]
     assert note.endswith("its row is 3.00 (1.10 to 1.40), 3.00 (1.10 to 1.40), 3.00 (1.10 to 1.40).")
 

@@ -1,0 +1,6 @@
+import { render } from "preact";
+import { App } from "./App";
+import { Cluster } from "./cluster";
+import "./style.css";
+
+render(<App cluster={new Cluster()} />, document.getElementById("page")!);
