@@ -52,6 +52,7 @@ __all__ = [
     "start_limits",
     "start_load_balancer",
     "start_probe",
+    "view_account",
 ]
 
 NAMESPACE, AGENTS = "surgekit-system", "surgekit-agents"
@@ -315,6 +316,12 @@ def start_burst_placement(lab: Lab, settings: Mapping[str, Any], name: str = "bu
         file,
     ]
     return lab.start(name, serve, ready=lambda: answers_ready(port), port=port)
+
+
+def view_account(lab: Lab) -> Path:
+    """A kubeconfig for `surgekit ui` and `surgekit top`, which may only look."""
+    lab.apply(MANIFESTS / "view")
+    return lab.account_kubeconfig(NAMESPACE, "surgekit-view")
 
 
 class _Part(NamedTuple):

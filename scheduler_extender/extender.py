@@ -11,6 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from dataclasses import asdict
+from itertools import islice, takewhile
 from typing import Any
 
 import orjson
@@ -202,21 +203,32 @@ class Extender:
             for decision in reversed(self._recent.values()):
                 pod = decision.action.pod
                 if pod.namespace == namespace and pod.name == name:
-                    return self._explained(decision)
+                    return _explained(decision, self.state.node_of(pod.uid))
         return None
 
-    def _explained(self, decision: Decision[Placement]) -> dict[str, Any]:
-        placement = decision.action
-        return {
-            "pod": asdict(placement.pod),
-            "mode": placement.mode,
-            "valid": decision.valid,
-            "reasons": decision.reasons,
-            "decided_at": placement.decided_at,
-            "price_weight": placement.prices.price_weight,
-            "price_swing": placement.prices.price_swing,
-            "nodes_offered": placement.nodes_offered,
-            "inputs_age_s": decision.inputs_age_s,
-            "candidates": [asdict(c) for c in placement.candidates()],
-            "bound_to": self.state.node_of(placement.pod.uid),
-        }
+    def explain_since(self, since_s: float, most: int) -> list[dict[str, Any]]:
+        """The latest decision about each pod, if it was made after this Unix time: the newest, in order."""
+        with self._lock:
+            self._digest()
+            later = takewhile(lambda d: d.action.decided_at > since_s, reversed(self._recent.values()))
+            found = [
+                (decision, self.state.node_of(decision.action.pod.uid)) for decision in islice(later, most)
+            ]
+        return [_explained(decision, bound_to) for decision, bound_to in reversed(found)]
+
+
+def _explained(decision: Decision[Placement], bound_to: str | None) -> dict[str, Any]:
+    placement = decision.action
+    return {
+        "pod": asdict(placement.pod),
+        "mode": placement.mode,
+        "valid": decision.valid,
+        "reasons": decision.reasons,
+        "decided_at": placement.decided_at,
+        "price_weight": placement.prices.price_weight,
+        "price_swing": placement.prices.price_swing,
+        "nodes_offered": placement.nodes_offered,
+        "inputs_age_s": decision.inputs_age_s,
+        "candidates": [asdict(c) for c in placement.candidates()],
+        "bound_to": bound_to,
+    }

@@ -32,6 +32,7 @@ __all__ = ["Application", "run"]
 
 log = structlog.get_logger(__name__)
 TICK_S = 0.2
+MOST_EXPLAINED = 50  # decisions of one answer, with ten nodes each: 100 KB
 Answer = flask.typing.ResponseReturnValue
 
 
@@ -119,6 +120,8 @@ def _flask(application: Application) -> flask.Flask:
 
     @app.get("/explain")
     def explain() -> Answer:
+        if (since := flask.request.args.get("since", type=float)) is not None:
+            return _json(200, orjson.dumps({"decisions": extender.explain_since(since, MOST_EXPLAINED)}))
         namespace, _, name = flask.request.args.get("pod", "").partition("/")
         if not namespace or not name:
             return flask.jsonify(error="pod: expected NAMESPACE/NAME"), 400

@@ -26,6 +26,8 @@ _COMMANDS = {
     "lab": "surgekit.cli.lab",
     "serve": "surgekit.cli.serve",
     "explain": "surgekit.cli.explain",
+    "ui": "surgekit.cli.ui",
+    "top": "surgekit.cli.top",
     "bench": "experiments.commands",
     "report": "experiments.results.report_command",
     "fcma": "surgekit.cli.fcma",

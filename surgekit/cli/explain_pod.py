@@ -18,13 +18,16 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from cluster_model.placement_words import sentences
 from surgekit.cli.custom_object import NotThere
 from surgekit.kube.api_path import Resource
 from surgekit.kube.client import Kube, KubeUnreachable
 from surgekit.shipped_manifests import MANIFESTS
 from surgekit.tls import mutual_tls
 
-__all__ = ["ask_cluster", "ask_lab", "ask_urls", "sentences", "show_placement"]
+__all__ = [
+    "ask_cluster", "ask_lab", "ask_urls", "recent_in_cluster", "recent_in_lab", "show_placement",
+]  # fmt: skip
 
 _NAMESPACE, _EXTENDER = "surgekit-system", "surgekit-extender"
 # The certificate that kube-scheduler shows: the extender answers no other name.
@@ -37,13 +40,7 @@ Answer = tuple[int, bytes]
 
 
 def ask_lab(lab: str, pod: str) -> Said:
-    from kwok.lab import Lab
-    from kwok.parts import find_extender
-
-    part = find_extender(Lab.open(lab))
-    if part is None:
-        raise NotThere(f"lab {lab!r} runs no extender; `surgekit lab up` starts one")
-    return _first([_answer(lambda: part.request("GET", _path(pod)), part.url)])
+    return _first(_lab_answers(lab, _path(pod)))
 
 
 def ask_urls(urls: list[str], certificates: Path, pod: str) -> Said:
@@ -54,10 +51,31 @@ def ask_urls(urls: list[str], certificates: Path, pod: str) -> Said:
 
 
 def ask_cluster(kube: Kube, pod: str) -> Said:
-    """Each replica keeps its own decisions: ask them all, by port-forward with the scheduler's certificate.
+    """Needs the rights to list pods, get that Secret and create pods/portforward in surgekit-system."""
+    return _first(_cluster_answers(kube, _path(pod)))
 
-    Needs the rights to list pods, get that Secret and create pods/portforward in surgekit-system.
-    """
+
+def recent_in_lab(lab: str, since_s: float) -> list[Said]:
+    """The extender's decisions after this Unix time."""
+    return _together(_lab_answers(lab, f"/explain?since={since_s:.3f}"))
+
+
+def recent_in_cluster(kube: Kube, since_s: float) -> list[Said]:
+    return _together(_cluster_answers(kube, f"/explain?since={since_s:.3f}"))
+
+
+def _lab_answers(lab: str, path: str) -> list[Answer]:
+    from kwok.lab import Lab
+    from kwok.parts import find_extender
+
+    part = find_extender(Lab.open(lab))
+    if part is None:
+        raise NotThere(f"lab {lab!r} runs no extender; `surgekit lab up` starts one")
+    return [_answer(lambda: part.request("GET", path), part.url)]
+
+
+def _cluster_answers(kube: Kube, path: str) -> list[Answer]:
+    """Each replica keeps its own decisions: ask all, by port-forward with the scheduler's certificate."""
     pods, _ = kube.list_all(_PODS.path(_NAMESPACE), labelSelector=f"app.kubernetes.io/name={_EXTENDER}")
     running = [p["metadata"]["name"] for p in pods if p.get("status", {}).get("phase") == "Running"]
     if not running:
@@ -66,14 +84,14 @@ def ask_cluster(kube: Kube, pod: str) -> Said:
             f"kubectl apply --server-side -k {MANIFESTS / 'overlays' / 'self-signed'} installs it; "
             "for a lab's, name the lab with --lab"
         )
-    url = f"https://{_EXTENDER}.{_NAMESPACE}.svc" + _path(pod)
+    url = f"https://{_EXTENDER}.{_NAMESPACE}.svc" + path
     with _client_certificate(kube) as directory:
 
         def ask(replica: str) -> Answer:
             with kube.port_forward(_NAMESPACE, replica, _PORT) as through:
                 return mutual_tls.request(url, directory, "tls", through=through)
 
-        return _first([_answer(partial(ask, replica), replica) for replica in running])
+        return [_answer(partial(ask, replica), replica) for replica in running]
 
 
 def _answer(ask: Callable[[], Answer], whom: str) -> Answer:
@@ -86,6 +104,13 @@ def _answer(ask: Callable[[], Answer], whom: str) -> Answer:
 
 def _path(pod: str) -> str:
     return f"/explain?pod={quote(pod)}"
+
+
+def _together(answers: list[Answer]) -> list[Said]:
+    heard = [json.loads(body)["decisions"] for status, body in answers if status == 200]
+    if not heard:
+        raise NotThere("; ".join(dict.fromkeys(_refusal(body) for _, body in answers)))
+    return [said for decisions in heard for said in decisions]
 
 
 def _first(answers: list[Answer]) -> Said:
@@ -112,48 +137,6 @@ def _client_certificate(kube: Kube) -> Iterator[Path]:
         for file in ("ca.crt", "tls.crt", "tls.key"):
             (directory / file).write_bytes(base64.b64decode(secret["data"][file]))
         yield directory
-
-
-def sentences(said: Said) -> list[str]:
-    """What happened, in plain words."""
-    mode, chosen = said["mode"], said["bound_to"]
-    ranked = [c["node"] for c in said["candidates"]]
-    if not said["valid"] or not ranked:
-        why = "; ".join(said["reasons"])
-        return [f"{mode}: the scheduler got neutral scores, because {why}; {_chose(chosen)}"]
-    best = ranked[0]
-    if mode == "enforce":
-        lines = [f"enforce: the scheduler was told that {best} is best; {_chose(chosen)}"]
-        if chosen and chosen != best:
-            place = f"number {ranked.index(chosen) + 1}" if chosen in ranked else "none"
-            lines[0] += f", {place} of our {len(ranked)} best: its own scores weighed more"
-    else:
-        chose = f"it chose {best}, too" if chosen == best else _chose(chosen)
-        lines = [f"{mode}: the scheduler got neutral scores; {best} would have been chosen; {chose}"]
-    by_node = {c["node"]: c for c in said["candidates"]}
-    lines.append(_reason(by_node[best]))
-    if chosen in by_node and chosen != best:
-        lines.append(_reason(by_node[chosen]))
-    return lines
-
-
-def _chose(node: str | None) -> str:
-    return f"it chose {node}" if node else "it has chosen none yet, as far as the extender has seen"
-
-
-def _reason(candidate: dict[str, Any]) -> str:
-    count = candidate["creating"]
-    alone = f"it would be created there alone, in {candidate['tau_create_s']:.2g} s"
-    with_others = (
-        f"{count} pods with this one would be created there at once; "
-        f"alone it would take {candidate['tau_create_s']:.2g} s"
-    )
-    pull = candidate["image_pull_s"]
-    image = f"its image takes {pull:.2g} s to pull" if pull else "no image to wait for"
-    return (
-        f"{candidate['node']}: Ready after about {candidate['scaling_s']:.2g} s; "
-        f"{alone if count == 1 else with_others}; {image}"
-    )
 
 
 def show_placement(said: Said, console: Console) -> None:

@@ -14,6 +14,7 @@ __all__ = ["extra_for"]
 _LAB_ONLY = {"experiments", "kwok", "matplotlib", "pyroute2", "uvloop"}
 _EXTRA_BY_PACKAGE = {
     "cluster_autoscaler_hook": "fcma",
+    "cluster_view": "view",
     "combofunc": "combofunc",
     "experiments": "lab",
     "hpa_replacement": "kneescale",

@@ -71,10 +71,12 @@ class Kube:
         self._pool: urllib3.PoolManager = client.ApiClient(configuration).rest_client.pool_manager
 
     @classmethod
-    def connect(cls, kubeconfig: Path | None = None) -> Kube:
-        """Connect to the cluster in `kubeconfig`, else the pod's own, else the user's current context."""
+    def connect(cls, kubeconfig: Path | None = None, context: str | None = None) -> Kube:
+        """Connect to the cluster in `kubeconfig`, else the pod's own, else the user's current context.
+
+        `context` names another one than the current."""
         configuration = client.Configuration()
-        if kubeconfig is None:
+        if kubeconfig is None and context is None:
             try:
                 config.load_incluster_config(client_configuration=configuration)
                 return cls(configuration)
@@ -82,7 +84,9 @@ class Kube:
                 pass
         try:
             config.load_kube_config(
-                config_file=str(kubeconfig) if kubeconfig else None, client_configuration=configuration
+                config_file=str(kubeconfig) if kubeconfig else None,
+                context=context,
+                client_configuration=configuration,
             )
         except (config.ConfigException, yaml.YAMLError, OSError) as error:
             tried = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"

@@ -1,8 +1,8 @@
 """Serve one port: HTTP/1.1, optional TLS, a thread for each connection, with limits.
 
-gunicorn parses requests. Two things that gunicorn does not pass on are added to the environ: the common
-name of the peer's certificate, and the headers one by one (gunicorn joins headers of the same name by
-commas).
+gunicorn parses requests. Three things that gunicorn does not pass on are added to the environ: the common
+name of the peer's certificate, the headers one by one (gunicorn joins headers of the same name by commas),
+and the connection, whose deadline an answer that does not end must move itself.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from prometheus_client.registry import Collector
 
 from surgekit.process.connections import Connection, Connections, Limits
 
-__all__ = ["HEADERS", "HEALTH", "PEER", "REQUESTS", "ConnectionMetrics", "HttpPort", "WsgiApplication"]
+__all__ = [
+    "CONNECTION", "HEADERS", "HEALTH", "PEER", "REQUESTS", "ConnectionMetrics", "HttpPort", "WsgiApplication",
+]  # fmt: skip
 
 log = structlog.get_logger(__name__)
 WsgiApplication = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
-# Keys of the environ: the common name of the peer's verified certificate (or None); [(name, value)].
-PEER, HEADERS = "surgekit.peer", "surgekit.headers"
+# Keys of the environ: the common name of the peer's verified certificate (or None); [(name, value)]; the
+# Connection.
+PEER, HEADERS, CONNECTION = "surgekit.peer", "surgekit.headers", "surgekit.connection"
 # Limits of a port for requests, and of one for kubelet and Prometheus.
 REQUESTS = Limits(total=200, per_peer=50, request_s=10.0, idle_s=10.0)
 HEALTH = Limits(total=64, per_peer=16, request_s=5.0, idle_s=120.0)
@@ -110,7 +113,7 @@ class HttpPort:
         try:
             for request in parser:
                 connection.begin()
-                if not self._answer(request, connection.socket, address, name):
+                if not self._answer(request, connection, address, name):
                     break
                 connection.rest()
         except http.errors.NoMoreData:
@@ -119,11 +122,12 @@ class HttpPort:
             connection.socket.sendall(_refusal(error))
         _linger(connection.socket)
 
-    def _answer(self, request: Any, client: socket.socket, address: Any, name: str | None) -> bool:
+    def _answer(self, request: Any, connection: Connection, address: Any, name: str | None) -> bool:
         """Answer one request; False if the connection must be closed."""
+        client = connection.socket
         response, environ = wsgi.create(request, client, address, client.getsockname(), _CONFIG)
         environ["wsgi.multithread"] = True
-        environ[PEER], environ[HEADERS] = name, request.headers
+        environ[PEER], environ[HEADERS], environ[CONNECTION] = name, request.headers, connection
         items = self._application(environ, response.start_response)
         try:
             for item in items:

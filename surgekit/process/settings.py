@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, get_type_hints
+from typing import Any, ClassVar, Protocol, TypeVar, get_type_hints
 
 import yaml
 
@@ -22,7 +22,15 @@ __all__ = [
     "LeaderSettings", "ProcessSettings", "PrometheusSettings", "SettingsError", "describe", "load", "setting",
 ]  # fmt: skip
 
-T = TypeVar("T", bound="ProcessSettings")
+
+class Named(Protocol):
+    """A dataclass of settings; its variables are SURGEKIT_<PART>_<KEY>."""
+
+    PART: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+T = TypeVar("T", bound=Named)
 
 
 class SettingsError(UserError, ValueError):

@@ -30,6 +30,7 @@ def installed(binaries: Binaries) -> Iterator[Lab]:
             "adapter",
             "limit-allocator",
             "burst-plane",
+            "view",
         ):
             lab.apply(MANIFESTS / directory)
         yield lab

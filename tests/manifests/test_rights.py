@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cluster_view.sources import RESOURCES as SHOWN
 from hpa_replacement.controller import LEASE_NAME as KNEESCALE_LEASE
 from kwok.lab import Lab
 from node_speed_probe.controller import LEASE_NAME
@@ -22,6 +23,31 @@ RIGHTS = [
     ),
     *(("surgekit-extender", v, "surgekit.dev", "nodespeeds", "", "", "", True) for v in READ),
     ("surgekit-extender", "create", "surgekit.dev", "nodespeeds", "", "", "", False),
+    *(
+        ("surgekit-view", verb, resource.api_version.rpartition("/")[0], resource.plural, "", "", "", allowed)
+        for resource in SHOWN
+        for verb, allowed in (
+            ("list", True),
+            ("watch", True),
+            ("get", False),
+            ("create", False),
+            ("patch", False),
+            ("delete", False),
+        )
+    ),
+    *(
+        ("surgekit-view", verb, "", resource, subresource, NAMESPACE, "", False)
+        for verb, resource, subresource in (
+            ("get", "secrets", ""),
+            ("list", "configmaps", ""),
+            ("list", "namespaces", ""),
+            ("create", "pods", "portforward"),
+            ("create", "pods", "exec"),
+            ("get", "pods", "log"),
+            ("create", "events", ""),
+            ("create", "serviceaccounts", "token"),
+        )
+    ),
     *(
         (account, verb, "events.k8s.io", "events", "", "shop", "", verb == "create")
         for account in ("surgekit-extender", "surgekit-probe", "surgekit-adapter")

@@ -43,6 +43,7 @@ PARTS = {
     "loadBalancer": "load-balancer",
     "limitAllocator": "limit-allocator",
     "burstPlane": "burst-plane",
+    "view": "view",
     "monitoring": "overlays/monitoring",
 }
 # Instead of the objects that our own keeper of certificates needs.

@@ -21,6 +21,7 @@ PACKAGES_OF = {
     "fcma": {"cluster_autoscaler_hook"},
     "kneescale": {"hpa_replacement"},
     "pulsenet": {"burst_plane"},
+    "view": {"cluster_view"},
     "lab": {"kwok", "experiments"},
 }
 MODULE_OF = {"grpcio": "grpc", "protobuf": "google", "pyyaml": "yaml", "websocket-client": "websocket"}

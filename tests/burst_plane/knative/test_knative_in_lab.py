@@ -19,6 +19,7 @@ from kwok.burst.images import PYTHON
 from kwok.burst.plane import Plane
 from kwok.knative import Serving
 from kwok.lab import Lab
+from kwok.parts import HAPROXY
 from kwok.pods import wait_for_account
 
 pytestmark = [pytest.mark.lab, pytest.mark.real_node, pytest.mark.long]
@@ -182,12 +183,23 @@ def test_from_zero_a_request_that_waits_wakes_the_revision(before: Before) -> No
     assert before.pods()
 
 
-def test_off_and_without_our_processes_knative_serves_as_stock(before: Before) -> None:
+def test_off_gives_requests_back_to_knative(before: Before) -> None:
     before.tune(mode="off")
     before.until(lambda: "revision" not in before.status()["regular"], "the requests to be given back")
     before.until(before.at_zero, "Knative to scale to zero")
     assert before.ask()[0][0] == 200, "through our load balancer, Knative's ingress and its activator"
-    for name in ("burst-controller", "burst-placement", plane.BALANCER, "balancer-haproxy"):
+
+
+def test_a_request_that_waits_for_a_controller_that_is_gone_is_given_to_knative(before: Before) -> None:
+    before.tune(mode="shadow")
+    before.until(lambda: "revision" in before.status()["regular"], "the balancer to have it again")
+    before.until(before.at_zero, "Knative to scale to zero")
+    before.lab.kill("burst-controller")
+    assert before.ask()[0][0] == 200
+
+
+def test_without_our_processes_knative_serves_as_stock(before: Before) -> None:
+    for name in ("burst-placement", plane.BALANCER, HAPROXY):
         before.lab.stop(name)
     before.until(before.at_zero, "Knative to scale to zero")
     answers = before.ask(3, port=before.serving.ingress_port)

@@ -59,7 +59,7 @@ def _wants_a_cluster() -> list[tuple[str, ...]]:
 
 def test_every_kind_of_command_is_among_them() -> None:
     groups = {words[0] for words in _wants_a_cluster()}
-    assert groups == {"certificates", "explain", "metrics-api", "serve"}
+    assert groups == {"certificates", "explain", "metrics-api", "serve", "top", "ui"}
 
 
 @pytest.fixture

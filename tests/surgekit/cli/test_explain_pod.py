@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from cluster_model.placement_words import sentences
 from surgekit.cli.custom_object import NotThere
-from surgekit.cli.explain_pod import ask_urls, sentences, show_placement
+from surgekit.cli.explain_pod import ask_urls, show_placement
 from surgekit.tls import ensure
 
 
