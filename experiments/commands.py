@@ -223,10 +223,20 @@ def nodes(
     seeds: Seeds = None,
     rounds: Annotated[int, typer.Option(min=1, help="How often each mix is played.")] = 1,
     mix: Annotated[list[str] | None, typer.Option(help="Only these mixes.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Two mixes, once.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Two mixes, once; with --joint, 5 seeds.")] = False,
+    joint: Annotated[
+        bool, typer.Option("--joint", help="Simulated: ComboFunc's sizes and FCMA's classes chosen together.")
+    ] = False,
     json_file: JsonFile = None,
 ) -> None:
     """What nodes cost, and how soon pods run, with Karpenter alone and with FCMA's plan through it."""
+    if joint:
+        from experiments.nodes.joint import run as run_joint
+        from experiments.seeds import SWEEP
+
+        reported = parse_seeds(seeds) if seeds else REPORTED[:20]
+        show(run_joint(reported[: 5 if quick else None], SWEEP, progress()), json_file)
+        return
     from experiments.nodes.bench import run
     from experiments.nodes.mixes import mixes
     from experiments.nodes.priced_mixes import TABLE, priced
