@@ -29,16 +29,6 @@ _REPORTERS = {
 _TOLD_BY_STATUS = frozenset({"Rescaled"})
 _MOST_NODES, _MOST_KINDS = 1000, 3
 _DOLLARS = "USD"  # other currencies are not converted
-# What the extender says of each node (scheduler_extender/model.py, Candidate).
-_TERMS = (
-    "scaling_s",
-    "resource_price",
-    "tau_create_s",
-    "creating",
-    "image_pull_s",
-    "cpu_price",
-    "memory_price",
-)
 
 
 def read_plan(obj: Json) -> PlanFacts:
@@ -137,7 +127,7 @@ def explanation(said: Json) -> Explanation:
             "rank": rank,
             "score": c["score"],
             "cost": c["cost"],
-            "terms": {key: c[key] for key in _TERMS},
+            "terms": _terms(c, float(said["pod"]["concurrency"])),
             "lost_by": c["cost"] - best,
         }
         for rank, c in enumerate(candidates, 1)
@@ -147,4 +137,18 @@ def explanation(said: Json) -> Explanation:
         "mode": plain(said["mode"]),
         "reasons": [*placement_why(said), *map(plain, said["reasons"])],
         "nodes": nodes,
+    }
+
+
+def _terms(candidate: Json, concurrency: float) -> dict[str, float]:
+    """What the cost is made of: (S_np + lambda * B_np) / Q_p, eq. (11), with S_np in three parts."""
+    pull_s = candidate["image_pull_s"]
+    creation_s = candidate["scaling_s"] - pull_s
+    alone_s = min(candidate["tau_create_s"], creation_s)
+    room = candidate["cost"] - candidate["scaling_s"] / concurrency
+    return {
+        "creation alone": alone_s / concurrency,
+        "containers beside it": (creation_s - alone_s) / concurrency,
+        "image pull": pull_s / concurrency,
+        "price of the room": room,
     }

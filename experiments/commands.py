@@ -406,7 +406,10 @@ def escra(
         typer.Option(min=0.1, max=10.0, help="Seconds over which peaks are averaged; default 1."),
     ] = None,
     rest_only: Annotated[
-        bool, typer.Option("--rest-only", help="No applications: reaction and steps.")
+        bool, typer.Option("--rest-only", help="No applications: reaction, steps and functions.")
+    ] = False,
+    serverless_only: Annotated[
+        bool, typer.Option("--serverless-only", help="Only functions whose pods come and go.")
     ] = False,
     json_file: JsonFile = None,
     plots: Annotated[Path | None, typer.Option(help="Write pictures into this folder.")] = None,
@@ -417,7 +420,9 @@ def escra(
     from experiments.kneescale.command import partial_of
 
     drawn, say = parse_seeds(seeds) if seeds else None, progress()
-    options = bench_escra.Options(quick, arm or [], drawn, trace, sweep, profile_window, rest_only)
+    options = bench_escra.Options(
+        quick, arm or [], drawn, trace, sweep, profile_window, rest_only, serverless_only
+    )
     plan, partial = bench_escra.plan_of(options), partial_of(json_file)
     say(f"{plan.minutes:.0f} minutes, less what was played before")
     if partial:
@@ -508,6 +513,18 @@ def monitor(
     from experiments.monitor import run
 
     show(run(functions, pods, rounds, progress()), json_file)
+
+
+@app.command()
+def dashboard(
+    phase_s: Annotated[float, typer.Option(min=1, help="Seconds of each of five phases.")] = 30.0,
+    json_file: JsonFile = None,
+) -> None:
+    """The Grafana dashboard's queries, asked of a real Prometheus; `surgekit report` draws the answers."""
+    from experiments.dashboard import run
+
+    figures = run(phase_s, progress())
+    show(figures | {"panels answered": len(figures["answered"]), "silent": figures["silent"]}, json_file)
 
 
 @app.command()

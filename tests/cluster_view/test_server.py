@@ -69,7 +69,7 @@ class Served:
 
 
 class Stream:
-    """Reads server-sent events."""
+    """Reads server-sent events, without those that only say that nothing changed."""
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
@@ -87,7 +87,8 @@ class Stream:
             elif line.startswith("data: "):
                 found: Json = json.loads(line.removeprefix("data: "))
                 self._lines.readline()
-                return kind, found
+                if kind != "alive":
+                    return kind, found
         raise AssertionError("the stream ended")
 
     def shut(self) -> None:
@@ -178,7 +179,9 @@ def test_an_explanation_names_the_losers(page: Served) -> None:
     said = json.loads(body)
     assert page.asked == ["shop/web-1"]
     assert [(n["name"], n["rank"], n["lost_by"]) for n in said["nodes"]] == [("n0", 1, 0.0), ("n1", 2, 0.5)]
-    assert said["nodes"][1]["terms"]["scaling_s"] == 0.9
+    assert said["nodes"][1]["terms"] == pytest.approx(
+        {"creation alone": 0.9, "containers beside it": 0, "image pull": 0, "price of the room": 1.0}
+    )
     assert said["decided_at"] == "2026-11-19T21:00:00.000Z"
     assert said["mode"] == "shadow"
     assert "n0 would have been chosen" in said["reasons"][0]
@@ -197,6 +200,16 @@ def test_why_there_is_no_explanation(page: Served, answer: Any, status: int) -> 
     page.answer = answer
     found, _, body = page.get("/explain/pod/shop/web-1")
     assert (found, "error" in json.loads(body)) == (status, True)
+
+
+def test_terms_add_up_to_the_cost(page: Served) -> None:
+    candidate = {"cost": 2.9 / 4, "scaling_s": 1.9, "tau_create_s": 0.6, "creating": 2, "image_pull_s": 0.5}
+    page.answer = objects.placement("web-1", {"n0": 0.4})
+    page.answer["candidates"][0] |= candidate
+    page.answer["pod"]["concurrency"] = 4.0
+    (node,) = json.loads(page.get("/explain/pod/shop/web-1")[2])["nodes"]
+    assert sum(node["terms"].values()) == pytest.approx(node["cost"])
+    assert node["terms"]["containers beside it"] == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize("page", [{"request_s": 0.6, "idle_s": 0.6}], indirect=True)
