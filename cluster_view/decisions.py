@@ -25,8 +25,8 @@ _REPORTERS = {
     "surgekit.dev/limit-allocator": "limit_allocator",
     "surgekit.dev/burst-controller": "burst_plane",
 }
-# The policy's status says it with its reasons.
-_TOLD_BY_STATUS = frozenset({"Rescaled"})
+# Their statuses say these, with the reasons.
+_TOLD_BY_STATUS = {"KneePolicy": ("Rescaled",), "ComboFunc": ("Planned",)}
 _MOST_NODES, _MOST_KINDS = 1000, 3
 _DOLLARS = "USD"  # other currencies are not converted
 
@@ -82,13 +82,15 @@ def read_event(obj: Json) -> Told | None:
     """None unless one of our parts says that it posted the Event."""
     part = _REPORTERS.get(plain(obj.get("reportingController")))
     reason, regarding = plain(obj.get("reason")), obj.get("regarding")
-    if part is None or reason in _TOLD_BY_STATUS or not isinstance(regarding, dict):
+    if part is None or not isinstance(regarding, dict):
         return None
     about: Reference = {
         "kind": plain(regarding.get("kind")),
         "namespace": plain(regarding.get("namespace")),
         "name": plain(regarding.get("name")),
     }
+    if reason in _TOLD_BY_STATUS.get(about["kind"], ()):
+        return None
     at = at_s(obj.get("eventTime")) or at_s(obj["metadata"].get("creationTimestamp"))
     return Told(str(obj["metadata"]["uid"]), part, about, "", plain(f"{reason}: {obj.get('note')}"), at)
 

@@ -8,7 +8,7 @@ load and ask nothing elsewhere.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,7 @@ def serve(view: View, bind: str, port: int | None = None) -> Page:
         raise refused("bind", f"{host}:{usual if port is None else port}", error) from error
 
 
-def application(publisher: Publisher, ask: Ask, allowed: frozenset[str]) -> flask.Flask:
+def application(publisher: Publisher, ask: Ask, allowed: Set[str]) -> flask.Flask:
     """`allowed`: see `hosts`."""
     app = flask.Flask("cluster_view", static_folder=None)
     app.url_map.merge_slashes = False  # a path is what it says

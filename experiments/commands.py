@@ -408,6 +408,9 @@ def escra(
     rest_only: Annotated[
         bool, typer.Option("--rest-only", help="No applications: reaction, steps and functions.")
     ] = False,
+    stock_resize: Annotated[
+        bool, typer.Option("--stock-resize", help="Also in-place resize by the API, on a lab's real node.")
+    ] = False,
     serverless_only: Annotated[
         bool, typer.Option("--serverless-only", help="Only functions whose pods come and go.")
     ] = False,
@@ -421,8 +424,9 @@ def escra(
 
     drawn, say = parse_seeds(seeds) if seeds else None, progress()
     options = bench_escra.Options(
-        quick, arm or [], drawn, trace, sweep, profile_window, rest_only, serverless_only
-    )
+        quick, arm or [], drawn, trace, sweep, profile_window, rest_only, serverless_only,
+        stock_resize,
+    )  # fmt: skip
     plan, partial = bench_escra.plan_of(options), partial_of(json_file)
     say(f"{plan.minutes:.0f} minutes, less what was played before")
     if partial:
@@ -567,6 +571,22 @@ def progress() -> Callable[[str], None]:
         console.print(f"[dim]{minutes:3d}:{seconds:02d}[/dim] {text}")
 
     return say
+
+
+@app.command()
+def ui(
+    nodes: Annotated[int, typer.Option(min=1, help="Nodes of the made-up cluster.")] = 1000,
+    pods: Annotated[int, typer.Option(min=1, help="Its pods.")] = 10_000,
+    functions: Annotated[int, typer.Option(min=1, help="Its functions.")] = 100,
+    changes_per_s: Annotated[int, typer.Option(min=1, help="Changes of pods a second.")] = 200,
+    rounds: Annotated[int, typer.Option(min=1, help="Half seconds with changes.")] = 60,
+    seed: Annotated[int, typer.Option(help="Draws which pods change.")] = 1,
+    json_file: JsonFile = None,
+) -> None:
+    """What the live page costs: first snapshot, CPU time and bytes of a change, memory."""
+    from experiments.view.bench import run
+
+    show(run(nodes, pods, functions, changes_per_s, rounds, seed, progress()), json_file)
 
 
 def show(figures: dict[str, Any], json_file: Path | None) -> None:
