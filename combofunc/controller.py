@@ -14,6 +14,7 @@ from combofunc.metrics import ComboFuncMetrics
 from combofunc.planner import planning
 from combofunc.planning_desk import PlanningDesk
 from combofunc.pods.actions import Create
+from combofunc.pods.chosen_sizes import ChosenSizeTable
 from combofunc.pods.cluster import Cluster
 from combofunc.pods.pod_table import PodTable
 from combofunc.reconcile.spec import ComboFunc
@@ -57,7 +58,10 @@ class Controller(controller.Controller):
         )
         self._desk = PlanningDesk(planning.plan, self._loop.post, self._loop.hasten)
         memory_use = MemoryUsePoll(kube, lambda: self.leads)
-        inputs = Inputs(self._cluster, pods, self._targets.target, memory_use.of, self._ages_now_s)
+        chosen_sizes = ChosenSizeTable()
+        inputs = Inputs(
+            self._cluster, pods, self._targets.target, memory_use.of, self._ages_now_s, chosen_sizes.of
+        )
         function_events = events.about("surgekit.dev/v1alpha1", "ComboFunc")
         self._functions = ComboFuncReconciler(inputs, settings, self._desk, self.metrics, function_events)
         deployment_events = events.about("surgekit.dev/v1alpha1", "InPlaceDeployment")
@@ -65,7 +69,7 @@ class Controller(controller.Controller):
             pods, settings.resize_wait_limit_s, deployment_events, memory_use.of, self._ages_now_s
         )
         unreadable = Unreadable(events)
-        kept = Kept(self._cluster, pods, self._functions, self._deployments)
+        kept = Kept(self._cluster, pods, self._functions, self._deployments, chosen_sizes)
         self._sources = Sources(kube, unreadable, self._loop, kept)
         self.metrics.registry.register(unreadable)
         self._term = 0

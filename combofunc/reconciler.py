@@ -23,6 +23,7 @@ from combofunc.pods.steps import released
 from combofunc.reconcile import status
 from combofunc.reconcile.decision import FunctionUpdate, decide
 from combofunc.reconcile.function_state import FunctionState, Observation
+from combofunc.reconcile.node_demand import NO_CHOICES, ChosenSizes
 from combofunc.reconcile.plan_validity import REFUSED_FOR_S
 from combofunc.reconcile.planner_input import pod_shape
 from combofunc.reconcile.report import memory_note, moved_note, ready_concurrency, reason_changed, report
@@ -55,6 +56,7 @@ class Inputs:
     targets: Targets
     memory_use: MemoryUse = unknown
     ages_s: Callable[[], Mapping[str, float]] = dict  # of the tables, by watched kind
+    chosen_sizes: Callable[[str], ChosenSizes] = lambda _: NO_CHOICES  # by function's uid
 
 
 class ComboFuncReconciler:
@@ -100,6 +102,7 @@ class ComboFuncReconciler:
             memory_use=self._inputs.memory_use(function.namespace),
             unreadable_pods=unreadable,
             inputs_age_s=self._inputs.ages_s(),
+            chosen_sizes=self._inputs.chosen_sizes(uid),
         )  # fmt: skip
         request_plan = partial(self._desk.request, uid, function.namespace)
         decision = decide(seen, self._states[uid], self._cluster, request_plan, self._settings)
@@ -136,6 +139,13 @@ class ComboFuncReconciler:
         if status_failure:
             state = self._update(uid, status_written={})  # write it again
         failed = [result for result in results if result.failure]
+        for_nodes = [r for r in failed if isinstance(r.action, Create) and not r.action.node]
+        if for_nodes:  # as by a quota; the plan goes on without these pods
+            said = for_nodes[0].failure
+            log.warning("no pod can wait for a node", function=uid, error=said)
+            later = replace(state.nodes, failure=said, not_before_s=time.time() + _LONGEST_WAIT_S)
+            state = self._update(uid, nodes=later)
+            failed = [result for result in failed if result not in for_nodes]
         if not failed:
             if time.time() < state.retry_writes_at_s:
                 return  # only releases were written meanwhile
@@ -269,7 +279,7 @@ class ComboFuncReconciler:
 
     def _assume(self, function: ComboFunc, update: FunctionUpdate) -> None:
         """Count the pods about to be created, so that the next plan does not use the same room."""
-        created = [action for action in update.actions if isinstance(action, Create)]
+        created = [action for action in update.actions if isinstance(action, Create) and action.node]
         if not created or update.state.assignment is None:
             return
         shape, now_s = pod_shape(function), time.monotonic()

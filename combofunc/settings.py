@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cluster_model.contention import ContentionForm
+from surgekit.process.modes import Mode
 from surgekit.process.settings import LeaderSettings, PrometheusSettings, setting
 
 __all__ = ["Settings"]
@@ -51,6 +52,18 @@ class Settings(LeaderSettings, PrometheusSettings):
         10.0, "seconds a pod that no node takes is kept before another plan is made; doubles each time",
         minimum=1.0, maximum=3600.0,
     )  # fmt: skip
+    node_demand: Mode = setting(
+        Mode.ENFORCE,
+        "off, shadow or enforce: whether pods are created for what fits nowhere, so that a node autoscaler "
+        "brings nodes for them; shadow says which ones, off removes them",
+    )
+    node_wait_s: float = setting(
+        600.0, "seconds a pod waits for a node that an autoscaler brings; then other sizes, or a pause",
+        minimum=5.0, maximum=86400.0,
+    )  # fmt: skip
+    max_waiting_pods: int = setting(
+        50, "pods of one function that wait for nodes at a time, at most", minimum=1, maximum=1000
+    )
     max_speed_age_s: float = setting(
         900.0, "seconds after which a node's measured speed is no longer believed",
         minimum=5.0, maximum=86400.0,

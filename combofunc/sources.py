@@ -1,4 +1,4 @@
-"""Reads the cluster: five watches, each posting its changes to the loop's inbox."""
+"""Reads the cluster: six watches, each posting its changes to the loop's inbox."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from combofunc.in_place_deployment import spec as in_place_deployment
+from combofunc.pods.chosen_sizes import ChosenSizeTable, read_requests
 from combofunc.pods.cluster import Cluster
 from combofunc.pods.pod_table import PodTable
 from combofunc.reconcile import spec as combofunc
@@ -34,11 +35,12 @@ class Kept(NamedTuple):
     pods: PodTable
     functions: Objects
     deployments: Objects
+    chosen_sizes: ChosenSizeTable
 
 
 class Sources:
     def __init__(self, kube: Kube, unread: Unreadable, loop: Loop, kept: Kept) -> None:
-        cluster, pods, functions, deployments = kept
+        cluster, pods, functions, deployments, chosen_sizes = kept
         self._pods = _Pods(unread, loop, cluster, pods)
         tables: dict[str, tuple[str, Table[Json]]] = {
             "combofuncs": (combofunc.PATH, _Owners(unread, loop, cluster, functions)),
@@ -52,13 +54,16 @@ class Sources:
         # Not required: without a probe every node has the default speed, and prices still differ.
         speeds = _Posted(_Speeds(unread, cluster), loop.post)
         self._speeds = Watch(kube, "/apis/surgekit.dev/v1alpha1/nodespeeds", speeds)
+        # Not required either: the Karpenter hook may not be installed.
+        plans = _Posted(_NodePlans(unread, loop, chosen_sizes), loop.post)
+        self._node_plans = Watch(kube, "/apis/surgekit.dev/v1alpha1/nodeplans", plans, may_be_absent=True)
 
     def start(self) -> None:
-        for watch in (*self._watches.values(), self._speeds):
+        for watch in (*self._watches.values(), self._speeds, self._node_plans):
             watch.start()
 
     def stop(self) -> None:
-        for watch in (*self._watches.values(), self._speeds):
+        for watch in (*self._watches.values(), self._speeds, self._node_plans):
             watch.stop()
 
     def ages_s(self, now_s: float) -> dict[str, float]:
@@ -196,3 +201,20 @@ class _Speeds(_Raw):
 
     def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
         self._cluster.drop_speed(obj.name)
+
+
+class _NodePlans(_Raw):
+    def __init__(self, unreadable: Unreadable, loop: Loop, chosen_sizes: ChosenSizeTable) -> None:
+        super().__init__(unreadable)
+        self._loop, self._chosen_sizes = loop, chosen_sizes
+
+    def keep(self, there: Sequence[Seen], arrival_s: float) -> None:  # noqa: ARG002
+        for name in self._chosen_sizes.node_plans - {plan.name for plan in there}:
+            self._chosen_sizes.put(name, {})
+
+    def put(self, obj: Seen, says: Json, arrival_s: float) -> None:  # noqa: ARG002
+        for uid in self._chosen_sizes.put(obj.name, read_requests(says)):
+            self._loop.touch(uid)
+
+    def drop(self, obj: Seen, arrival_s: float) -> None:  # noqa: ARG002
+        self._chosen_sizes.put(obj.name, {})

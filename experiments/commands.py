@@ -223,10 +223,20 @@ def nodes(
     seeds: Seeds = None,
     rounds: Annotated[int, typer.Option(min=1, help="How often each mix is played.")] = 1,
     mix: Annotated[list[str] | None, typer.Option(help="Only these mixes.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Two mixes, once.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Two mixes, once; with --joint, 5 seeds.")] = False,
+    joint: Annotated[
+        bool, typer.Option("--joint", help="Simulated: ComboFunc's sizes and FCMA's classes chosen together.")
+    ] = False,
     json_file: JsonFile = None,
 ) -> None:
     """What nodes cost, and how soon pods run, with Karpenter alone and with FCMA's plan through it."""
+    if joint:
+        from experiments.nodes.joint import run as run_joint
+        from experiments.seeds import SWEEP
+
+        reported = parse_seeds(seeds) if seeds else REPORTED[:20]
+        show(run_joint(reported[: 5 if quick else None], SWEEP, progress()), json_file)
+        return
     from experiments.nodes.bench import run
     from experiments.nodes.mixes import mixes
     from experiments.nodes.priced_mixes import TABLE, priced
@@ -396,7 +406,10 @@ def escra(
         typer.Option(min=0.1, max=10.0, help="Seconds over which peaks are averaged; default 1."),
     ] = None,
     rest_only: Annotated[
-        bool, typer.Option("--rest-only", help="No applications: reaction and steps.")
+        bool, typer.Option("--rest-only", help="No applications: reaction, steps and functions.")
+    ] = False,
+    serverless_only: Annotated[
+        bool, typer.Option("--serverless-only", help="Only functions whose pods come and go.")
     ] = False,
     json_file: JsonFile = None,
     plots: Annotated[Path | None, typer.Option(help="Write pictures into this folder.")] = None,
@@ -407,7 +420,9 @@ def escra(
     from experiments.kneescale.command import partial_of
 
     drawn, say = parse_seeds(seeds) if seeds else None, progress()
-    options = bench_escra.Options(quick, arm or [], drawn, trace, sweep, profile_window, rest_only)
+    options = bench_escra.Options(
+        quick, arm or [], drawn, trace, sweep, profile_window, rest_only, serverless_only
+    )
     plan, partial = bench_escra.plan_of(options), partial_of(json_file)
     say(f"{plan.minutes:.0f} minutes, less what was played before")
     if partial:

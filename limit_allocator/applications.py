@@ -63,6 +63,9 @@ def view_of(view: ApplicationView, nodes: Collection[str], now_s: float) -> View
         waiting=view.waiting_to_join,
         nodes=frozenset(nodes),
         silent_nodes=frozenset(view.silent_nodes) | frozenset(view.unknown_nodes),
+        container_count=view.container_count,
+        used_cpu_us=view.cpu.used,
+        used_memory_bytes=view.memory.used,
         containers=tuple(_container(container, now_s) for container in view.containers),
     )
 

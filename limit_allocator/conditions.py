@@ -65,10 +65,10 @@ def _enforced(application: Selection, allowance: Allowance, view: View) -> Condi
             "Enforced", False, "AgentsSilent",
             f"no word from the agents of {_names(sorted(view.silent_nodes))}; limits there stay as they were",
         )  # fmt: skip
-    if view.waiting or not view.containers:
+    if view.waiting or not view.container_count:
         return _waiting(application, allowance, view)
     return Condition(
-        "Enforced", True, "Enforcing", f"the limits of {len(view.containers)} containers follow need"
+        "Enforced", True, "Enforcing", f"the limits of {view.container_count} containers follow need"
     )
 
 

@@ -81,7 +81,7 @@ class LimitMetrics:
         for reason in REASONS["Enforced"]:
             self._applications.labels(reason).set(reasons[reason])
         views = [view for _, _, view in applications]
-        self._containers.set(sum(len(view.containers) for view in views))
+        self._containers.set(sum(view.container_count for view in views))
         limits = [allowance for _, allowance, _ in applications]
         cores = (
             ("limit", sum(a.cpu_us for a in limits)),

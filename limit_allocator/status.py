@@ -1,7 +1,7 @@
 """The status of a DistributedContainer: what is allocated and used, by whom, and a short history. Pure.
 
-Everything in it is bounded, so that an application of thousands of containers fits into its object: the
-containers that need attention most are listed, the others counted.
+Everything in it is bounded, so that an application of thousands of containers fits into its object: the view
+has the containers that need attention most, and counts the others.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from surgekit.kube.conditions import conditions as in_api_form
 from surgekit.process.modes import Mode
 
 __all__ = [
-    "HISTORY", "MOST_CONTAINERS", "MOST_NODES", "SERIES", "TooManyNodes", "invalid_status", "nodes_before",
+    "HISTORY", "MOST_NODES", "SERIES", "TooManyNodes", "invalid_status", "nodes_before",
     "nodes_status", "says_too_many", "status_of", "too_many_status",
 ]  # fmt: skip
 
 Json = dict[str, Any]
-MOST_CONTAINERS = 50  # listed
 MOST_NODES = 5000  # Kubernetes' own limit of a cluster
 HISTORY = 60  # steps
 _LONGEST_REASON = 200
@@ -56,8 +55,8 @@ def status_of(
         # Admission reads it: without it, or without a resource in it, new pods keep their authors' limits.
         "ceilings": ceilings if application.enforces else {"cpu": None, "memory": None},
         "pods": len(application.pods),
-        "containerCount": len(view.containers),
-        "containers": [_container(c) for c in _most_interesting(view.containers)],
+        "containerCount": view.container_count,
+        "containers": [_container(c) for c in view.containers],
         "eventsSurvived": view.events_survived,
         "oomKills": view.oom_kills,
         "leftAlone": _left_alone(application),
@@ -112,20 +111,6 @@ def _resources(cpu_us: int, memory_bytes: int) -> Json:
 
 def _millicores(cpu_us: int) -> int:
     return cpu_us * 1000 // PERIOD_US
-
-
-def _most_interesting(containers: Sequence[ContainerView]) -> list[ContainerView]:
-    """Throttled ones first, then by how near they are to a limit."""
-
-    def need(c: ContainerView) -> tuple[float, float]:
-        cpu, memory = (
-            c.cpu_used_us / max(c.cpu_limit_us, 1),
-            c.memory_used_bytes / max(c.memory_limit_bytes, 1),
-        )
-        return c.throttled, max(cpu, memory)
-
-    chosen = sorted(containers, key=need, reverse=True)[:MOST_CONTAINERS]
-    return sorted(chosen, key=lambda c: (c.pod, c.container))
 
 
 def _container(c: ContainerView) -> Json:

@@ -30,12 +30,7 @@ class View:
     waiting: int = 0  # containers that no agent has registered yet
     nodes: frozenset[str] = frozenset()  # that hold limits or reserves of it, or are about to
     silent_nodes: frozenset[str] = frozenset()
-    containers: tuple[ContainerView, ...] = ()
-
-    @property
-    def used_cpu_us(self) -> int:
-        return sum(container.cpu_used_us for container in self.containers)
-
-    @property
-    def used_memory_bytes(self) -> int:
-        return sum(container.memory_used_bytes for container in self.containers)
+    container_count: int = 0
+    used_cpu_us: int = 0
+    used_memory_bytes: int = 0
+    containers: tuple[ContainerView, ...] = ()  # those that need attention most, by name

@@ -18,6 +18,8 @@ __all__ = [
     "PLAN_LABEL",
     "POOL_LABEL",
     "REGISTERED",
+    "SIZE_LABEL",
+    "SIZE_OFFER_ANNOTATION",
     "ZONE",
 ]
 
@@ -36,6 +38,11 @@ CLAIM_LABEL = "surgekit.dev/claim"
 PLAN_LABEL = "surgekit.dev/plan"
 # Annotation: the kinds of pods that a claim was made for, and how many of each.
 PLANNED_ANNOTATION = "surgekit.dev/planned"
+
+# --- ComboFunc's, on pods that wait for nodes ---
+
+SIZE_LABEL = "surgekit.dev/size"
+SIZE_OFFER_ANNOTATION = "surgekit.dev/size-offer"  # the sizes that would do as well
 
 # --- Kubernetes' and Karpenter's ---
 

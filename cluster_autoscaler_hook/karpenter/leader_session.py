@@ -25,10 +25,16 @@ from cluster_autoscaler_hook.karpenter.metrics import HookMetrics
 from cluster_autoscaler_hook.karpenter.model import Claim, ClusterView, Market, Offer, Plan, PlannedNode
 from cluster_autoscaler_hook.karpenter.nodeplan import Phase, Report
 from cluster_autoscaler_hook.karpenter.notices import class_left_out
-from cluster_autoscaler_hook.karpenter.pending_pods import HandOver, classify
+from cluster_autoscaler_hook.karpenter.pending_pods import HandOver, classify, group_by_reason
 from cluster_autoscaler_hook.karpenter.plan import Solve, make_plan, resume, rooms_of, unplaced
 from cluster_autoscaler_hook.karpenter.reporter import Reporter
 from cluster_autoscaler_hook.karpenter.settings import Settings
+from cluster_autoscaler_hook.karpenter.size_requests import (
+    HELD_REASON,
+    SizeRequests,
+    choose_requests,
+    read_requests,
+)
 from cluster_autoscaler_hook.karpenter.strict_catalogue import StrictCatalogue
 from surgekit.decision import Decision
 from surgekit.kube.client import ApiError, KubeUnreachable
@@ -90,6 +96,7 @@ class LeaderSession:
         self._resumed = False
         self._unfinished: tuple[PlannedNode, ...] = ()  # of a plan that the leader before us began
         self._unavailable: dict[str, float] = {}  # class -> left out until (Unix time)
+        self._size_requests = SizeRequests()
         self._waits: dict[str, WaitHistory] = {}
         self._empty_since: dict[str, float] = {}
         self._removed_claims: set[str] = set()
@@ -131,6 +138,7 @@ class LeaderSession:
         found = self._actuator.read_plan()
         self._unfinished = nodeplan.unfinished_nodes(found)
         self._unavailable = nodeplan.unavailable_classes(found, now)
+        self._size_requests.resume(read_requests(found.get("status") or {}))
         self._reporter.resume(found.get("status") or {})
         self._resumed = True
 
@@ -175,11 +183,12 @@ class LeaderSession:
         self._waits = kept | {
             pod.uid: self._waits.get(pod.uid, WaitHistory(now)) for pod in classified.waiting
         }
+        waiting, held = self._size_requests.hold(classified.waiting, now)
         return replace(
             seen,
             claims=(*seen.claims, *self._assumed.claims),
-            waiting=self._assumed.with_releases(classified.waiting),
-            held=classified.held,
+            waiting=self._assumed.with_releases(waiting),
+            held=(*classified.held, *group_by_reason((pod, HELD_REASON) for pod in held)),
             left_to_karpenter=classified.left_to_karpenter,
             ages_s=self._source.ages_s(time.monotonic()),
         )
@@ -227,6 +236,8 @@ class LeaderSession:
             return LONGEST_SLEEP_S
         if due_s > 0 and not self._unfinished:
             return due_s
+        if not self._unfinished and self._ask_for_sizes(seen, now):
+            return 0.0
         decision = self._decide(seen.view, seen.market)
         self._plan_error = "" if decision.valid else decision.reasons[0]
         if self._read_prices().digest != seen.prices.digest:
@@ -236,6 +247,22 @@ class LeaderSession:
         self._last_plan = decision.action
         self._carry_out(decision, seen, now)
         return 0.0
+
+    def _ask_for_sizes(self, seen: _Observed, now: float) -> bool:
+        """Ask functions for sizes whose nodes cost less, and return whether there are any."""
+        if not self._size_requests.may_ask(now):
+            return False
+        decision = choose_requests(seen.view, seen.market, self.settings, self._solve, now)
+        if not decision.action:
+            return False
+        log.info(
+            "sizes", decision=[dict(request.sizes) for request in decision.action],
+            reason=decision.reasons[0], mode=str(self.settings.mode),
+        )  # fmt: skip
+        if self.settings.mode is not Mode.ENFORCE:
+            return False
+        self._size_requests.make(decision.action)
+        return True
 
     def _decide(self, view: ClusterView, market: Market) -> Decision[Plan]:
         unfinished, self._unfinished = self._unfinished, ()
@@ -296,5 +323,6 @@ class LeaderSession:
             catalogue.currency if catalogue else "",
             seen.prices.error,
             self._plan_error,
+            self._size_requests.fields(now),
         )
         self._reporter.report(report, now)

@@ -26,6 +26,8 @@ __all__ = [
     "Requirement",
     "Room",
     "Shortage",
+    "SizeOffer",
+    "SizeOption",
     "WaitingPod",
 ]
 
@@ -104,6 +106,27 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
+class SizeOption:
+    """A size that the pod's function has: what a whole pod requests, and the requests it serves at a time."""
+
+    name: str
+    cpu_millicores: int
+    memory_bytes: int
+    concurrency: int
+
+
+@dataclass(frozen=True, slots=True)
+class SizeOffer:
+    """A pod of a ComboFunc that may get another size: its batch needs a concurrency, in any of the sizes."""
+
+    owner: str  # uid of the ComboFunc
+    batch: str
+    need: int  # concurrency of the whole batch
+    size: str  # the pod's own
+    options: tuple[SizeOption, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PendingPod:
     """A pod without a node, as it was read; pending_pods.py decides what happens to it."""
 
@@ -116,6 +139,7 @@ class PendingPod:
     gates: tuple[str, ...] = ()
     unschedulable: bool = False  # kube-scheduler tried it and found no node
     nominated: str = ""
+    offer: SizeOffer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +153,7 @@ class WaitingPod:
     nominated: str = ""
     gated: bool = True
     released: bool = False  # we removed its gate, and the watch has not shown it yet
+    offer: SizeOffer | None = None  # other sizes would do
 
 
 @dataclass(frozen=True, slots=True)

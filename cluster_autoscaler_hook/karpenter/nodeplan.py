@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -112,6 +112,7 @@ class Report:
     currency: str = ""
     catalogue_error: str = ""  # nothing can be planned at all
     plan_error: str = ""  # why the last plan failed
+    size_requests: Sequence[Json] = ()  # sizes that functions are asked for
 
 
 def live_fields(report: Report, settings: Settings, now: float) -> Json:
@@ -143,6 +144,7 @@ def live_fields(report: Report, settings: Settings, now: float) -> Json:
             {"instanceClass": name, "until": time_text(until)}
             for name, until in sorted(report.unavailable.items())
         ],
+        "sizeRequests": list(report.size_requests),
         "observedTime": time_text(now),
         "conditions": [_condition(report, shortage_of, now)],
     }

@@ -62,7 +62,9 @@ def classify(
             held.append((pod, "another scheduling gate holds it as well"))
         elif gated or mode is Mode.SHADOW:
             kind = replace(pod.kind, architectures=architectures)
-            waiting.append(WaitingPod(pod.uid, pod.namespace, pod.name, kind, pod.nominated, gated))
+            waiting.append(
+                WaitingPod(pod.uid, pod.namespace, pod.name, kind, pod.nominated, gated, offer=pod.offer)
+            )
     return ClassifiedPods(tuple(waiting), tuple(hand_overs), group_by_reason(held), group_by_reason(left))
 
 

@@ -14,7 +14,7 @@ from cluster_autoscaler_hook.karpenter.labels import (
     POOL_LABEL,
     REGISTERED,
 )
-from cluster_autoscaler_hook.karpenter.model import ClusterNode, Kind, PendingPod
+from cluster_autoscaler_hook.karpenter.model import ClusterNode, Kind, PendingPod, SizeOffer
 from cluster_autoscaler_hook.karpenter.pods import (
     Unmodelled,
     gates,
@@ -24,6 +24,7 @@ from cluster_autoscaler_hook.karpenter.pods import (
     kind_of,
     tolerates,
 )
+from cluster_autoscaler_hook.karpenter.size_offers import read_offer
 from surgekit.kube.checked import checked
 from surgekit.kube.pods import PodError, requests
 from surgekit.kube.quantity import QuantityError, parse
@@ -51,6 +52,7 @@ class PodRecord:
     unschedulable: bool = False
     nominated: str = ""
     deleting: bool = False
+    offer: SizeOffer | None = None
 
     @property
     def place(self) -> str:
@@ -95,6 +97,7 @@ def read_pod(obj: Json, pool: str) -> PodRecord | None:
         is_unschedulable(obj),
         status.get("nominatedNodeName") or "",
         bool(metadata.get("deletionTimestamp")),
+        None if node else read_offer(obj),
     )
 
 
@@ -115,6 +118,7 @@ def pending(pods: list[PodRecord], namespaces: dict[str, str]) -> tuple[PendingP
             p.gates,
             p.unschedulable,
             p.nominated,
+            p.offer,
         )
         for p in pods
         if not (p.node or p.deleting or p.daemon)

@@ -15,9 +15,11 @@ from combofunc.labels import (
     PLACEMENT_GATE,
     PLANNED_NODE_ANNOTATION,
     SIZE_LABEL,
+    SIZE_OFFER_ANNOTATION,
     TEMPLATE_LABEL,
 )
 from combofunc.pods.resources import Resources, amounts_of, includes
+from combofunc.pods.size_offer import batch_of
 from surgekit.kube.checked import checked
 from surgekit.kube.numbers import decimal, integer
 
@@ -65,6 +67,12 @@ class FunctionPod:
     created_s: float
     deleting: bool
     finished: bool  # Succeeded or Failed, for example after an eviction
+    batch: str = ""  # the batch whose sizes are on offer (size_offer.py), while it waits for a node
+
+    @property
+    def awaits_node(self) -> bool:
+        """Whether it was created for a node that does not exist yet."""
+        return not (self.node or self.planned_node or self.gated or self.finished)
 
     @property
     def live(self) -> bool:
@@ -114,6 +122,7 @@ def read(obj: Json) -> FunctionPod:
         created_s=_unix_s(metadata.get("creationTimestamp")),
         deleting="deletionTimestamp" in metadata,
         finished=status.get("phase") in ("Succeeded", "Failed"),
+        batch="" if spec.get("nodeName") else batch_of(annotations.get(SIZE_OFFER_ANNOTATION)),
     )
 
 

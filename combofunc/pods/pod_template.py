@@ -13,6 +13,7 @@ from combofunc.labels import (
     PLACEMENT_GATE,
     PLANNED_NODE_ANNOTATION,
     SERVING_LABEL,
+    SIZE_OFFER_ANNOTATION,
     TEMPLATE_LABEL,
 )
 from combofunc.pods.spec_fields import Fields
@@ -59,7 +60,7 @@ def read_template(spec: Fields, owned_labels: Collection[str]) -> tuple[Json, tu
         if label in labels.of:
             labels.wrong(label, "is set by the controller: remove it from the template")
     annotations = template.part("metadata").part("annotations")
-    for annotation in (PLANNED_NODE_ANNOTATION, DRAINING_SINCE_ANNOTATION):
+    for annotation in (PLANNED_NODE_ANNOTATION, DRAINING_SINCE_ANNOTATION, SIZE_OFFER_ANNOTATION):
         if annotation in annotations.of:
             annotations.wrong(annotation, "is set by the controller: remove it from the template")
     gates = pod.of.get("schedulingGates") or []

@@ -20,6 +20,7 @@ from combofunc.pods.memory_in_use import least_memory
 from combofunc.pods.steps import Room, StepContext, Steps, next_steps, released
 from combofunc.reconcile.function_state import FunctionState, Observation, basis_of
 from combofunc.reconcile.held_target import held_target, idle_until_s, note_target
+from combofunc.reconcile.node_demand import DemandCase, demand_nodes
 from combofunc.reconcile.plan_result import PlanResult, RequestPlan, is_stale
 from combofunc.reconcile.plan_validity import next_check_s, note_refusals, replan_reason, stuck_pods
 from combofunc.reconcile.planner_input import PlannerInput, new_pod_body, planner_containers, pod_shape
@@ -57,6 +58,8 @@ class FunctionUpdate:
     replanned: bool = False  # a plan was made, or the planner failed
     again_in_s: float = math.inf
     least_memory: Mapping[str, float] = field(default_factory=dict)  # pod's uid -> bytes; not shrunk below
+    awaiting_nodes: int = 0  # pods that wait for nodes
+    node_demand: str = ""  # what is done about the shortage, in words
 
 
 def decide(
@@ -67,6 +70,49 @@ def decide(
     settings: Settings,
 ) -> Decision[FunctionUpdate]:
     """Not valid if the pods or the target are not known, or the planner failed: then only gates come off."""
+    # Pods that wait for nodes are in no plan: nobody knows yet where they will run.
+    planned = replace(seen, pods=[pod for pod in seen.pods if not pod.awaits_node])
+    if len(planned.pods) < len(seen.pods):
+        # kube-scheduler gives them the room that appears. A plan would compete with it.
+        retry_at_s = max(state.retry_short_at_s, state.planned_at_s + _LONGEST_WAIT_S)
+        state = replace(state, retry_short_at_s=retry_at_s)
+    decision = _decide(planned, state, cluster, request_plan, settings)
+    update, function = decision.action, seen.function
+    plan = update.state.plan
+    unknown = not decision.valid or update.planning or update.state.planner_failure
+    if plan is None or unknown or function.paused:
+        return decision
+    step = demand_nodes(
+        update.state.nodes,
+        DemandCase(
+            function,
+            [pod for pod in seen.pods if pod.awaits_node and pod.live],
+            [pod.name for pod in seen.pods],
+            plan,
+            bool(update.state.outdated_pods),
+            seen.chosen_sizes,
+            settings,
+            seen.now_s,
+        ),
+    )
+    update = replace(
+        update,
+        state=replace(update.state, nodes=step.demand),
+        actions=(*update.actions, *step.actions),
+        again_in_s=min(update.again_in_s, step.again_in_s),
+        awaiting_nodes=step.waiting,
+        node_demand=step.said,
+    )
+    return replace(decision, action=update)
+
+
+def _decide(
+    seen: Observation,
+    state: FunctionState,
+    cluster: ClusterView,
+    request_plan: RequestPlan,
+    settings: Settings,
+) -> Decision[FunctionUpdate]:
 
     def decided(update: FunctionUpdate, reason: str, valid: bool = True) -> Decision[FunctionUpdate]:
         return Decision(update, (reason,), seen.inputs_age_s, valid)

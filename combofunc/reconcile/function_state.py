@@ -11,6 +11,7 @@ from combofunc.pods.assignment import Assignment
 from combofunc.pods.memory_in_use import Refused
 from combofunc.pods.pod import FunctionPod
 from combofunc.reconcile.held_target import RecentTargets, held_target
+from combofunc.reconcile.node_demand import NO_CHOICES, ChosenSizes, NodeDemand
 from combofunc.reconcile.spec import ComboFunc
 from surgekit.kube.conditions import Condition
 
@@ -31,6 +32,7 @@ class Observation:
     memory_use: Mapping[str, float] = field(default_factory=dict)  # pod's name -> bytes in use, if measured
     unreadable_pods: Sequence[str] = ()  # names
     inputs_age_s: Mapping[str, float] = field(default_factory=dict)  # by watched kind
+    chosen_sizes: ChosenSizes = field(default_factory=lambda: NO_CHOICES)  # for its pods that wait for nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class FunctionState:
     stale_plans: int = 0  # plans in a row that were out of date when they arrived
     stuck_plans: int = 0  # plans in a row because no node took a pod
     lacks_room: bool = False  # other functions may hold the room it lacks
+    nodes: NodeDemand = NodeDemand()  # noqa: RUF009  # frozen
     # What kubelets refused.
     no_resize_until_s: Mapping[str, float] = field(default_factory=dict)  # pod's uid -> Unix time
     memory_refusals: Mapping[str, Refused] = field(default_factory=dict)  # pod's uid -> memory it keeps

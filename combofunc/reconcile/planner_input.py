@@ -7,7 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from combofunc.labels import CONCURRENCY_ANNOTATION, FUNCTION_LABEL, PLANNED_NODE_ANNOTATION, SIZE_LABEL
+from combofunc.labels import (
+    CONCURRENCY_ANNOTATION,
+    FUNCTION_LABEL,
+    PLANNED_NODE_ANNOTATION,
+    SIZE_LABEL,
+    SIZE_OFFER_ANNOTATION,
+)
 from combofunc.planner.model import Container, PlanRequest, Size
 from combofunc.pods.assignment import NewPod
 from combofunc.pods.body import Owner, pod_body
@@ -66,8 +72,12 @@ def pod_shape(function: ComboFunc) -> PodShape:
     return PodShape(beside.beside_cpu_millicores, beside.beside_memory_bytes, sizes)
 
 
-def new_pod_body(function: ComboFunc, new: NewPod) -> Json:
-    """The pod to create. Its gate comes off once it is nominated for its node."""
+def new_pod_body(function: ComboFunc, new: NewPod, offer: str = "") -> Json:
+    """The pod to create. Its gate comes off once it is nominated for its node. Without a node it has no gate:
+    it waits for one that does not exist yet. `offer`: the sizes that would do as well."""
+    annotations = {CONCURRENCY_ANNOTATION: str(new.size.concurrency)}
+    annotations |= {PLANNED_NODE_ANNOTATION: new.node} if new.node else {}
+    annotations |= {SIZE_OFFER_ANNOTATION: offer} if offer else {}
     owner = Owner("surgekit.dev/v1alpha1", "ComboFunc", function.name, function.uid, FUNCTION_LABEL)
     return pod_body(
         function.template,
@@ -75,12 +85,9 @@ def new_pod_body(function: ComboFunc, new: NewPod) -> Json:
         owner,
         new.name,
         labels={SIZE_LABEL: new.size.name},
-        annotations={
-            CONCURRENCY_ANNOTATION: str(new.size.concurrency),
-            PLANNED_NODE_ANNOTATION: new.node,
-        },
+        annotations=annotations,
         resources=of_size(new.size, function.container),
-        gated=True,
+        gated=bool(new.node),
     )
 
 

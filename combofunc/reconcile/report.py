@@ -28,11 +28,12 @@ def report(seen: Observation, before: Json, decision: Decision[FunctionUpdate], 
     function, pods, update = seen.function, seen.pods, decision.action
     state, ready = update.state, ready_concurrency(seen.pods)
     plan, rolling = state.plan, bool(state.outdated_pods)
+    demand = (update.awaiting_nodes, update.node_demand)
     unreadable = decision.reasons[0] if seen.unreadable_pods else ""
     said = [
         status.target_known(function, seen.target, no_data),
         *([state.sizes_usable] if state.sizes_usable else []),
-        status.planned(function, plan, state.planner_failure, unreadable, rolling),
+        status.planned(function, plan, state.planner_failure, unreadable, rolling, demand),
         status.ready(function, plan, ready, update.waiting, unreadable or state.api_failure),
         status.resized(memory_note(function, pods, update.least_memory)),
     ]

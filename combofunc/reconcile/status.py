@@ -22,8 +22,8 @@ Json = dict[str, Any]
 REASONS: Mapping[str, tuple[str, ...]] = {
     "TargetKnown": ("Spec", "Replicas", "Collector", "SpecIgnored", "NoData", "InvalidSpec"),
     "SizesUsable": ("Usable", "TooLarge", "NoNode", "InvalidSpec"),
-    "Planned": ("Planned", "Shadow", "Rolling", "Shortage", "NoTarget", "Paused", "PodsUnreadable",
-                "PlannerFailed", "InvalidSpec"),
+    "Planned": ("Planned", "Shadow", "Rolling", "Shortage", "AwaitingNodes", "NoTarget", "Paused",
+                "PodsUnreadable", "PlannerFailed", "InvalidSpec"),
     "Ready": ("Ready", "Rolling", "Progressing", "Shortage", "Failing", "Shadow", "Paused", "NoTarget",
               "InvalidSpec"),
     "Resized": ("Resized", "MemoryInUse", "InvalidSpec"),
@@ -162,9 +162,10 @@ def planned(
     failure: str = "",
     unreadable: str = "",
     rolling: bool = False,
+    demand: tuple[int, str] = (0, ""),
 ) -> Condition:
     """`failure`: the planner's error. `unreadable`: which pods cannot be read. `rolling`: pods of an earlier
-    template still hold room."""
+    template still hold room. `demand`: pods that wait for nodes, and more about that."""
     obstacles = {
         "Paused": "spec.paused is true" if function.paused else "",
         "PodsUnreadable": unreadable,
@@ -179,12 +180,15 @@ def planned(
         f"keep {len(plan.kept)}, resize {len(plan.resized)}, remove {len(plan.removed)}, "
         f"create {len(plan.created)}: concurrency {plan.concurrency} for a target of {plan.target}"
     )
-    if plan.shortage and rolling:
-        later = f"{summary}; the rest after pods of the earlier template have left"
-        return Condition("Planned", False, "Rolling", later)
     if plan.shortage:
-        short = f"{summary}; no node has room for {plan.shortage}: add nodes, or lower the target"
-        return Condition("Planned", False, "Shortage", short)
+        waiting, said = demand
+        reason = "Rolling" if rolling else "AwaitingNodes" if waiting else "Shortage"
+        advice = {
+            "Rolling": "the rest after pods of the earlier template have left",
+            "AwaitingNodes": f"no node has room for {plan.shortage}",
+            "Shortage": f"no node has room for {plan.shortage}: add nodes, or lower the target",
+        }
+        return Condition("Planned", False, reason, "; ".join(filter(None, (summary, advice[reason], said))))
     if function.mode is Mode.SHADOW:
         return Condition("Planned", True, "Shadow", f"would {summary}")
     return Condition("Planned", True, "Planned", summary)

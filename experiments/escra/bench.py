@@ -18,23 +18,26 @@ from experiments.escra.figures import figures
 from experiments.escra.limiters import AutopilotLimits, History, Limiter
 from experiments.escra.loads import TRACE, arrivals_s, trace_rates
 from experiments.escra.node import Node
-from experiments.escra.node_bench import STEPPING_ARMS, reaction, stepping
+from experiments.escra.node_bench import reaction, stepping
 from experiments.escra.observer import SAMPLE_S, Observed, Observer
 from experiments.escra.plan import Plan, Run, add_finished, read_finished
 from experiments.escra.running import running
+from experiments.escra.serverless.figures import serverless_figures
+from experiments.escra.serverless.play import play as play_serverless
 from experiments.escra.traffic import answers, play
 from limit_allocator.allocation.model import PERIOD_US
 
 __all__ = ["limiter_of", "run"]
 
 Json = dict[str, Any]
+Say = Callable[[str], None]
 _MIB = 1 << 20
 # Less for each container is none: the kernel charges up to 256 KiB ahead for each CPU, and limits are late.
 _LEFT_MIB = 1.0
 _CORES = 2.0  # that 1.5 times the peaks and the load generator have to fit
 
 
-def run(plan: Plan, partial: Path | None, say: Callable[[str], None]) -> Json:
+def run(plan: Plan, partial: Path | None, say: Say) -> Json:
     """Play what is not in `partial` yet, and append it there."""
     finished = read_finished(partial)
 
@@ -75,10 +78,21 @@ def run(plan: Plan, partial: Path | None, say: Callable[[str], None]) -> Json:
             found["agent_core_share"] = found["reaction_ms"]["agent_core_share"]
         if plan.stepping:
             found["stepping"] = {}
-            for name in STEPPING_ARMS:
+            for name in plan.stepping:
                 say(f"a load in steps, {name}")
                 found["stepping"][name] = once(f"stepping/{name}", bound(stepping, node, name, limiter_of))
-        return found
+        return found | _serverless(node, plan, once, say)
+
+
+def _serverless(node: Node, plan: Plan, once: Callable[[str, Callable[[], Json]], Json], say: Say) -> Json:
+    if plan.serverless is None:
+        return {}
+    played = []
+    for run in (run for seed in plan.seeds for run in plan.serverless.runs(seed)):
+        say(f"serverless, {run.function.name} under {run.arm.name}, seed {run.seed}")
+        key = run.key(plan.serverless)
+        played.append((run, once(key, bound(play_serverless, node, plan.serverless, run))))
+    return serverless_figures(played)
 
 
 def limiter_of(arm: Arm, cpu_us: int, memory_bytes: int, history: Sequence[History] = ()) -> Limiter:

@@ -55,7 +55,7 @@ class Chain(Limiter):
         self._began_s = math.nan
 
     def start(self, hierarchy: Hierarchy, cgroups: Sequence[ContainerCgroup], directory: Path) -> None:
-        """Returns when all containers are registered."""
+        """Returns when all containers are registered, and the agent has a stream."""
         self._directory, certificates = directory, directory.parent / "certificates"
         ensure(certificates, ["localhost"], [AGENT], datetime.now(UTC))
         of_agent = directory / "agent-tls"
@@ -64,7 +64,8 @@ class Chain(Limiter):
         for kind in ("crt", "key"):
             shutil.copy(certificates / f"{AGENT}.{kind}", of_agent / f"tls.{kind}")
         self._status, application = directory / "status.json", directory / "application.json"
-        application.write_text(json.dumps(self._wanted | {"pods": [c.pod_uid for c in cgroups]}))
+        self._application = application
+        self.change(cgroups)
         port, health = free_ports(2)
         settings = directory / "agent.yaml"
         settings.write_text(
@@ -89,6 +90,11 @@ class Chain(Limiter):
         self._began_s, self._before = time.monotonic(), self._cpu_s()
         said = self._read_status()
         self._received, self._sent = said.get("received_bytes", 0), said.get("sent_bytes", 0)
+
+    def change(self, cgroups: Sequence[ContainerCgroup]) -> None:
+        aside = self._application.with_suffix(".part")
+        aside.write_text(json.dumps(self._wanted | {"pods": [c.pod_uid for c in cgroups]}))
+        aside.replace(self._application)
 
     def stop(self) -> Mapping[str, Any]:
         lasted_s = time.monotonic() - self._began_s
@@ -127,7 +133,10 @@ class Chain(Limiter):
     def _wait_for(self, hierarchy: Hierarchy, cgroups: Sequence[ContainerCgroup]) -> None:
         """Until each container has another quota than its ceiling, which is the application's whole limit."""
         deadline_s, waiting = time.monotonic() + _REGISTERED_S, list(cgroups)
-        while waiting := [c for c in waiting if _quota_us(hierarchy, c) == self._wanted["cpu_us"]]:
+        while True:
+            waiting = [c for c in waiting if _quota_us(hierarchy, c) == self._wanted["cpu_us"]]
+            if not waiting and self._read_status().get("received_bytes"):
+                return
             if fault := self._fault():
                 raise LabError(fault)
             if time.monotonic() > deadline_s:

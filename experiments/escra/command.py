@@ -28,7 +28,8 @@ class Options:
     trace: Path | None = None
     sweep: bool = False
     profile_window_s: float | None = None
-    rest_only: bool = False  # no applications: reaction and steps
+    rest_only: bool = False  # no applications: reaction, steps and functions
+    serverless_only: bool = False
 
 
 def plan_of(options: Options) -> Plan:
@@ -43,8 +44,10 @@ def plan_of(options: Options) -> Plan:
         plan = replace(plan, seeds=options.seeds)
     if options.profile_window_s:
         plan = replace(plan, profile_window_s=options.profile_window_s)
-    if options.rest_only:
+    if options.rest_only or options.serverless_only:
         plan = replace(plan, applications=())
+    if options.serverless_only:
+        plan = replace(plan, reaction_containers=0, reaction_s=0.0, stepping=())
     if not has_burst():
         plan = replace(plan, arms=[arm for arm in plan.arms if not ARMS[arm].burst])
     if options.arms:
@@ -57,6 +60,26 @@ def show(found: Mapping[str, Any], json_file: Path | None) -> None:
     if write_figures(found, json_file):
         return
     console = Console()
+    if found["latency_ratio"]:
+        _show_applications(console, found)
+    if reaction := found.get("reaction_ms"):
+        console.print(
+            f"reaction with {reaction['containers']} containers: p50 {reaction.get('p50')} ms, "
+            f"p99 {reaction.get('p99')} ms of {reaction['episodes']}; {reaction['unanswered']} not answered"
+        )
+    if found.get("serverless"):
+        _show_serverless(console, found)
+
+
+def _show_serverless(console: Console, found: Mapping[str, Any]) -> None:
+    table = Table("functions: above 1, ours is better", "CPU limits", "memory limits", "mean latency")
+    for name, cpu in found["serverless_cpu_ratio"].items():
+        others = (found[f"serverless_{of}_ratio"][name] for of in ("memory", "latency"))
+        table.add_row(name, in_words(cpu), *map(in_words, others))
+    console.print(table)
+
+
+def _show_applications(console: Console, found: Mapping[str, Any]) -> None:
     table = Table(
         "above 1, ours is better", "p99.9 latency", "throughput", "CPU slack p50", "memory slack p50"
     )
@@ -72,8 +95,3 @@ def show(found: Mapping[str, Any], json_file: Path | None) -> None:
     left = found["oom_kills_with_memory_left"]
     kills = ", ".join(f"{arm} {count} ({left[arm]})" for arm, count in found["oom_kills"].items())
     console.print(f"OOM kills (while the application had memory left): {kills}")
-    if reaction := found.get("reaction_ms"):
-        console.print(
-            f"reaction with {reaction['containers']} containers: p50 {reaction.get('p50')} ms, "
-            f"p99 {reaction.get('p99')} ms of {reaction['episodes']}; {reaction['unanswered']} not answered"
-        )

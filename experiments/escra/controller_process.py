@@ -2,8 +2,8 @@
 
     python -m experiments.escra.controller_process PORT CERTIFICATES APPLICATION STATUS
 
-It does what the controller's shell does with the API server, from a file: APPLICATION is JSON. STATUS is
-written five times a second. The rest is the shipped code.
+It does what the controller's shell does with the API server, from a file: APPLICATION is JSON, and read again
+when it was replaced. STATUS is written five times a second. The rest is the shipped code.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from limit_allocator.allocation.model import Parameters
 from limit_allocator.fleet.model import Application, PodRow
@@ -35,8 +34,9 @@ _CONFIRM_S, _STATUS_S = 0.02, 0.2
 class _Controller:
     """The leader's fast loop as shipped (`leader_session`); of the slow one, what needs no API server."""
 
-    def __init__(self, port: int, certificates: Path, wanted: dict[str, Any], status: Path) -> None:
-        self._name, self._status = wanted["name"], status
+    def __init__(self, port: int, certificates: Path, application: Path, status: Path) -> None:
+        self._application, self._status = application, status
+        self._read = (0, 0)
         self._server = AgentServer(
             f"127.0.0.1:{port}",
             certificates,
@@ -46,20 +46,14 @@ class _Controller:
         )
         self._session = LeaderSession(self._server, LimitMetrics(), 1, Settings.tick_s)
         self._loop = Loop("limits", self._session.step, _end, stuck_s=60.0)
-        self._session.fleet.set_applications(
-            [
-                Application(
-                    wanted["name"], Mode.ENFORCE, Parameters(**wanted["parameters"]), wanted["cpu_us"],
-                    wanted["memory_bytes"], {uid: PodRow(NODE, uid) for uid in wanted["pods"]},
-                )
-            ]
-        )  # fmt: skip
+        self._follow()
 
     def run(self) -> None:
         self._server.start()
         self._loop.start()
         status_s = 0.0
         while True:
+            self._follow()
             with self._session.lock:
                 # The slow loop writes them to the application's status before it confirms them.
                 fleet = self._session.fleet
@@ -68,6 +62,20 @@ class _Controller:
                 status_s = now_s + _STATUS_S
                 self._write_status()
             time.sleep(_CONFIRM_S)
+
+    def _follow(self) -> None:
+        """Take the application over, if the file is another one than before."""
+        found = self._application.stat()
+        if (read := (found.st_ino, found.st_mtime_ns)) == self._read:
+            return
+        self._read, wanted = read, json.loads(self._application.read_text())
+        self._name = wanted["name"]
+        application = Application(
+            wanted["name"], Mode.ENFORCE, Parameters(**wanted["parameters"]), wanted["cpu_us"],
+            wanted["memory_bytes"], {uid: PodRow(NODE, uid) for uid in wanted["pods"]},
+        )  # fmt: skip
+        with self._session.lock:
+            self._session.fleet.set_applications([application])
 
     def _write_status(self) -> None:
         group = self._session.fleet.groups.get(self._name)
@@ -89,8 +97,7 @@ def _end(_loop: Loop, why: str) -> None:
 
 def main(port: str, certificates: str, application: str, status: str) -> None:
     logs.configure("WARNING")
-    wanted = json.loads(Path(application).read_text())
-    _Controller(int(port), Path(certificates), wanted, Path(status)).run()
+    _Controller(int(port), Path(certificates), Path(application), Path(status)).run()
 
 
 if __name__ == "__main__":

@@ -32,6 +32,9 @@ class Limiter(ABC):  # noqa: B024  # the limits that containers begin with stay:
     def start(self, hierarchy: Hierarchy, cgroups: Sequence[ContainerCgroup], directory: Path) -> None:  # noqa: B027
         """Begin. `directory` is empty, and there until `stop`."""
 
+    def change(self, cgroups: Sequence[ContainerCgroup]) -> None:  # noqa: B027
+        """From now on these are the containers."""
+
     def stop(self) -> Mapping[str, Any]:
         """End; what it has to say about itself."""
         return {}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.escra.arms import ARMS, AUTOPILOT, Arm
+from experiments.escra.arms import ARMS, Arm
 from experiments.escra.burn_plans import STEPPING, STEPPING_S, bursts
 from experiments.escra.figures import reaction_figures
 from experiments.escra.limiters import Limiter
@@ -19,13 +19,12 @@ from experiments.escra.plan import Plan
 from limit_allocator.allocation.model import PERIOD_US
 from limit_allocator.cgroups.container import Limits
 
-__all__ = ["STEPPING_ARMS", "reaction", "stepping"]
+__all__ = ["reaction", "stepping"]
 
 Json = dict[str, Any]
 Make = Callable[[Arm, int, int], Limiter]
 _MIB = 1 << 20
 _SETTLE_S = 5.0  # after registration, until idle containers are at their floors
-STEPPING_ARMS = ("ours_1_5", "paper", "published", AUTOPILOT)
 _STEPPING_CORES = 1.8
 
 

@@ -29,6 +29,10 @@ def draw_all(found: Mapping[str, Any], directory: Path) -> list[Path]:
         drawn.append(_slack(found["played"], directory / "slack.png"))
     if steps := found.get("stepping"):
         drawn.append(_stepping(steps, directory / "stepping.png"))
+    if functions := found.get("serverless"):
+        drawn.append(_serverless(functions, directory / "serverless.png"))
+    if sweep := found.get("sweep"):
+        drawn.append(_sweep(sweep, directory / "sweep.png"))
     return drawn
 
 
@@ -106,3 +110,44 @@ def _stepping(steps: Mapping[str, Any], file: Path) -> Path:
     grid[0, 0].legend(frameon=False, fontsize=8)
     grid[-1, 0].set_xlabel("seconds")
     return _save(figure, "A load that steps between 0.1 and 1.5 cores (fig. 2)", file)
+
+
+def _serverless(functions: Mapping[str, Any], file: Path) -> Path:
+    """Latency, and limits of all pods over time; static limits are grey (fig. 7 to 9)."""
+    figure, grid = _figure(len(functions), 3, (13, 3.2 * len(functions)))
+    colours = {"static": "#4d4d4d", "ours": "#1f6fb4", "ours_80": "#e08e2b", "paper": "#d1495b"}
+    for row, (function, arms) in zip(grid, functions.items(), strict=True):
+        for arm, seen in arms.items():
+            course, cdf = seen["timeline"], seen["latency_s"]["cdf"]
+            row[0].plot(cdf, np.linspace(0, 1, len(cdf)), color=colours[arm], label=arm)
+            row[1].plot(course["at_s"], course["cpu_limit_vcpu"], color=colours[arm])
+            row[2].plot(course["at_s"], course["memory_limit_mib"], color=colours[arm])
+        for axes, label in zip(
+            row, ("share finished", "limits of all pods, vCPU", "limits of all pods, MiB"), strict=True
+        ):
+            axes.set_ylabel(label)
+            axes.set_xlabel("seconds")
+        row[0].set_title(f"{function}: latency", fontsize=9)
+        row[0].legend(frameon=False, fontsize=8)
+    return _save(figure, "Functions (fig. 7 to 9)", file)
+
+
+def _sweep(sweep: Mapping[str, Any], file: Path) -> Path:
+    """Each parameter is a panel: p99.9 latency by its value, a line for each load (section VI-I)."""
+    panels: dict[str, list[tuple[float, Mapping[str, Any]]]] = {}
+    for name, by_load in sweep.items():
+        parameter, _, value = name.rpartition("=")
+        panels.setdefault(parameter, []).append((float(value), by_load))
+    columns = 3
+    figure, grid = _figure(-(-len(panels) // columns), columns, (13, 3.0 * -(-len(panels) // columns)))
+    for axes, (parameter, points) in zip(grid.flat, panels.items(), strict=False):
+        for load in points[0][1]:
+            latencies = [by_load[load]["p999_ms"] for _, by_load in points]
+            axes.plot([value for value, _ in points], latencies, "o-", ms=4, label=load)
+        axes.set_title(parameter, fontsize=9)
+        axes.set_ylabel("p99.9 latency, ms")
+        axes.set_ylim(bottom=0)
+    for unused in grid.flat[len(panels) :]:
+        unused.set_visible(False)
+    grid[0, 0].legend(frameon=False, fontsize=8)
+    return _save(figure, "Other parameters, one at a time", file)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from experiments.escra.applications import APPLICATIONS
 from experiments.escra.arms import ARMS, AUTOPILOT, PROFILE, Arm, changed
 from experiments.escra.loads import LOADS
+from experiments.escra.serverless.model import Serverless
 from experiments.seeds import REPORTED, SWEEP
 
 __all__ = ["Plan", "Run", "add_finished", "read_finished"]
@@ -52,7 +53,8 @@ class Plan:
     profile_window_s: float = 1.0
     reaction_containers: int = 200
     reaction_s: float = 60.0
-    stepping: bool = True
+    stepping: Sequence[str] = ("ours_1_5", "paper", "published", AUTOPILOT)  # arms
+    serverless: Serverless | None = field(default_factory=Serverless)
     sweep: bool = False
     data: Path | None = None  # of another Azure sample
 
@@ -61,7 +63,8 @@ class Plan:
         """Within 15 minutes."""
         return cls(
             REPORTED[:1], ("exponential", "burst"), arms=_QUICK_ARMS, measured_s=10.0, warm_up_s=4.0,
-            reaction_s=30.0,
+            reaction_s=30.0, stepping=("ours_1_5", AUTOPILOT),
+            serverless=Serverless(image_s=16.0, jobs=1, tasks=60, paper=False),
         )  # fmt: skip
 
     @property
@@ -74,7 +77,13 @@ class Plan:
         """About: starting, registration and the rest of slow answers take some seconds a run."""
         runs = [*self.profiles(), *self.runs()]
         applications_s = sum(self.warm_up_s + run.measured_s + _START_S for run in runs)
-        return (applications_s + self.reaction_s + 4 * _STEPPING_RUN_S * self.stepping) / 60
+        rest_s = self.reaction_s + _STEPPING_RUN_S * len(self.stepping)
+        if self.serverless:
+            run_s = self.serverless.run_s
+            rest_s += sum(
+                run_s[run.function.name] for seed in self.seeds for run in self.serverless.runs(seed)
+            )
+        return (applications_s + rest_s) / 60
 
     def profiles(self) -> Iterator[Run]:
         """Each application under each load with other draws than the measured ones, without limits."""

@@ -18,6 +18,8 @@ from kwok.errors import LabError
 __all__ = ["About", "UnknownBench", "about_of", "bench_of", "escaped", "read_figures"]
 
 _MOST_BYTES = 200 * 2**20  # a bench with all raw measurements writes some tens of MiB
+# Each has a section of its own.
+_WAYS = ("--simulated", "--live", "--pulls-only", "--starts", "--joint")
 _MARKUP = re.compile(r"([\\`*\[\]<>&|!~#])|\b_|_\b")
 _Word = Annotated[str, msgspec.Meta(pattern=r"^[\w.+~-]{1,100}$")]
 
@@ -66,7 +68,7 @@ def bench_of(figures: Any) -> str:
         words = shlex.split(about_of(figures).command)[2:]
     except ValueError as error:  # a quotation mark without its other half
         raise UnknownBench(f"its `about` is not of a bench: {error}") from error
-    ways = [word for word in words[1:] if word in ("--simulated", "--live", "--pulls-only", "--starts")]
+    ways = [word for word in words[1:] if word in _WAYS]
     return " ".join([*words[:1], *ways])
 
 

@@ -23,6 +23,11 @@ _LIMITS = {
     "paper": "the paper's equations",
     "published": "the authors' program",
 }
+_FUNCTIONS = {
+    "image": "short requests",
+    "batch": "a batch of workers",
+    "batch_80": "the batch at 80 % of the limits",
+}
 
 
 def escra(figures: Figures) -> Section:
@@ -65,6 +70,17 @@ def escra(figures: Figures) -> Section:
             f"{reaction['unanswered']} not within a second. The agent took "
             f"{reaction['agent_core_share']:.1%} of a core, the controller "
             f"{reaction['controller_core_share']:.1%}."
+        )
+    if functions := figures.get("serverless_cpu_ratio"):
+        notes.append(
+            "Functions, whose pods come and go, static limits over ours: "
+            + "; ".join(
+                f"{_FUNCTIONS[name]}: CPU limits {in_words(cpu)}, memory limits "
+                f"{in_words(figures['serverless_memory_ratio'][name])}, mean latency "
+                f"{in_words(figures['serverless_latency_ratio'][name])}"
+                for name, cpu in functions.items()
+            )
+            + "."
         )
     return Section("Escra: limits of containers", columns, rows, notes, _summary(figures), _plots(figures))
 

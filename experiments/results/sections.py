@@ -8,7 +8,7 @@ from typing import Any
 from experiments.results.checked_figures import UnknownBench, bench_of, escaped
 from experiments.results.combofunc_sections import combofunc, planner
 from experiments.results.escra_section import escra
-from experiments.results.fcma_sections import expander, nodes, solver
+from experiments.results.fcma_sections import expander, joint, nodes, solver
 from experiments.results.kneescale_sections import knee_search, kneescale
 from experiments.results.placement_sections import extender, placement, placement_curve, pulls
 from experiments.results.pulsenet_section import pulsenet, starts
@@ -29,12 +29,20 @@ SECTIONS: Mapping[str, Callable[[Figures], Section]] = {
     "knee-search": knee_search,
     "fcma": solver,
     "nodes": nodes,
+    "nodes --joint": joint,
     "expander": expander,
     "escra": escra,
     "pulsenet --simulated": pulsenet,
     "pulsenet --starts": starts,
     "node-model --pulls-only": pulls,
 }
+
+
+# A StopIteration inside a generator is a RuntimeError.
+_OTHER_FORM = (
+    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
+    *(StopIteration, RuntimeError),
+)
 
 
 def section(figures: Figures) -> Section:
@@ -44,7 +52,7 @@ def section(figures: Figures) -> Section:
         raise UnknownBench(f"bench {bench}: experiments/results/sections.py has no section for it")
     try:
         return SECTIONS[bench](escaped(figures))
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, StopIteration) as error:
+    except _OTHER_FORM as error:
         # Sections read figures as benches write them; whatever a file has in their place ends up here.
         raise UnknownBench(f"not the figures of bench {bench}: {type(error).__name__}: {error}") from error
 

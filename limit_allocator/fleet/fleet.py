@@ -18,7 +18,6 @@ Agents keep these rules, beside those of `limit_allocator.allocation.node_accoun
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Collection
 
@@ -35,7 +34,7 @@ from limit_allocator.fleet.pending import Pending, Rows, take_over
 from limit_allocator.fleet.pods import pod_of, tell
 from limit_allocator.fleet.roster import Roster
 from limit_allocator.fleet.state import CPU, MEMORY, State
-from limit_allocator.fleet.view import ApplicationView, History, view
+from limit_allocator.fleet.view import ApplicationView, view
 from limit_allocator.wire.messages import MOST_CONTAINERS, Hello, MessageError, Orders, Report, ReserveOrder
 
 __all__ = ["Fleet"]
@@ -50,7 +49,6 @@ class Fleet:
         self.groups = Groups(self.state)
         self.roster = Roster(self.state, self.groups)
         self.decisions = Decisions(self.state)
-        self.history = History()
         self._dispatch = Dispatch(self.state)
         self.applications: dict[str, Application] = {}
         self.nodes: list[str] = []  # names by index
@@ -167,7 +165,6 @@ class Fleet:
         if not self._told_applications:
             return {}
         self.decisions.decide(now_s)
-        self.history.record(self.state, now_s)
         commands = self._dispatch.commands_by_node(now_s)
         orders: dict[int, Orders] = {}
         for session, agent in self._sessions.items():
@@ -192,8 +189,7 @@ class Fleet:
         group = self.groups.get(application)
         if group is None or group.application is None:
             return None
-        shown = view(group, self.state, self.roster.names, list(self.agents.values()), now_s)
-        return dataclasses.replace(shown, history=self.history.of(group.index))
+        return view(group, self.state, self.roster.names, list(self.agents.values()), now_s)
 
     def _reserve_order(self, slot: int, sequence: int, value: int) -> ReserveOrder:
         name = self.groups.by_index[int(self.state.slots.group[slot])].name

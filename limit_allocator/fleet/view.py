@@ -1,4 +1,8 @@
-"""What people are shown of an application: now, and its last minutes."""
+"""What people are shown of an application. Bounded: this is read under the lock that decisions wait for.
+
+An application may have thousands of containers. They are added up, and those that need attention most are
+shown one by one.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limit_allocator.allocation import cpu, memory
-from limit_allocator.allocation.fair_share import group_sums
 from limit_allocator.allocation.model import Integers
 from limit_allocator.fleet.agents import Agent
 from limit_allocator.fleet.groups import Group
@@ -17,10 +20,9 @@ from limit_allocator.fleet.model import PodRow
 from limit_allocator.fleet.slots import Kind
 from limit_allocator.fleet.state import CPU, MEMORY, State
 
-__all__ = ["ApplicationView", "ContainerView", "History", "LimitView", "Sample", "Use", "view"]
+__all__ = ["MOST_CONTAINERS", "ApplicationView", "ContainerView", "LimitView", "Use", "view"]
 
-_KEPT = 180  # samples
-_EVERY_S = 1.0
+MOST_CONTAINERS = 50  # shown one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +37,6 @@ class Use:
     def unallocated(self) -> int:
         """Negative after the limit was lowered, until enough is cut."""
         return self.limit - self.allocated
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    at_s: float
-    cpu: Use
-    memory: Use
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +71,6 @@ class ContainerView:
     cpu: LimitView
     throttled_share: float  # of the window's periods
     memory: LimitView
-    age_s: float  # since it was found
-    heard_s_ago: float
     joined: bool  # its agent has written our limits; in shadow: never
 
 
@@ -86,7 +79,8 @@ class ApplicationView:
     name: str
     cpu: Use
     memory: Use
-    containers: tuple[ContainerView, ...]
+    container_count: int
+    containers: tuple[ContainerView, ...]  # at most MOST_CONTAINERS, by name
     waiting_to_join: int
     memory_events: int
     oom_kills: int
@@ -94,7 +88,6 @@ class ApplicationView:
     silent_nodes: tuple[str, ...]  # have containers that nobody can reach: they keep their limits
     unknown_nodes: tuple[str, ...]  # may hold limits that this controller has not heard of: no raises
     registration_delays_s: tuple[float, ...]  # from the report of a container to its limits, the last ones
-    history: tuple[Sample, ...]
 
     @property
     def events_survived(self) -> int:
@@ -106,47 +99,10 @@ class ApplicationView:
         return self.cpu.unallocated < 0 or self.memory.unallocated < 0
 
 
-class History:
-    """One sample a second of all applications."""
-
-    def __init__(self) -> None:
-        self._samples = np.zeros((_KEPT, 2, 3, 0), np.int64)  # by resource, limit/allocated/used, group
-        self._at_s = np.full(_KEPT, np.nan)
-        self._count = 0
-        self._since = np.zeros(0, np.int64)  # the first sample of each group
-
-    def record(self, state: State, now_s: float) -> None:
-        if self._count and 0 <= now_s - self._at_s[(self._count - 1) % _KEPT] < _EVERY_S:
-            return
-        new = len(state.parameters) - self._samples.shape[-1]
-        self._samples = np.pad(self._samples, ((0, 0), (0, 0), (0, 0), (0, new)))
-        self._since = np.pad(self._since, (0, new), constant_values=self._count)
-        at = self._count % _KEPT
-        self._at_s[at] = now_s
-        slots = np.flatnonzero((state.slots.kind == Kind.CONTAINER) | (state.slots.kind == Kind.RESERVE))
-        group, groups = state.slots.group[slots], len(state.parameters)
-        for resource in (CPU, MEMORY):
-            allocated = group_sums(state.counted(resource, slots), group, groups)
-            used = group_sums(state.used(resource, slots), group, groups)
-            self._samples[at, resource] = state.limits[resource], allocated, used
-        self._count += 1
-
-    def of(self, group: int) -> tuple[Sample, ...]:
-        if group >= len(self._since):
-            return ()
-        numbers = range(max(self._count - _KEPT, int(self._since[group])), self._count)
-        places = [number % _KEPT for number in numbers]
-        rows = self._samples[places, :, :, group].tolist()
-        at_s = self._at_s[places].tolist()
-        return tuple(
-            Sample(at, Use(*cpu), Use(*memory)) for at, (cpu, memory) in zip(at_s, rows, strict=True)
-        )
-
-
 def view(
     group: Group, state: State, names: Mapping[int, tuple[str, str]], agents: Sequence[Agent], now_s: float
 ) -> ApplicationView:
-    """All but the history. `agents` by index of their nodes."""
+    """`agents` by index of their nodes."""
     containers = state.slots.of_group(group.index, Kind.CONTAINER)
     reserves = state.slots.of_group(group.index, Kind.RESERVE)
     accounts = np.concatenate([containers, reserves])
@@ -154,7 +110,7 @@ def view(
     nodes = [agents[i] for i in np.unique(state.slots.node[containers]).tolist()]
     silent_after_s = state.parameters[group.index].silent_after_s
     silent = state.silent(containers, silent_after_s, now_s)
-    silent_nodes = {agents[i].node for i in state.slots.node[containers[silent]].tolist()}
+    silent_nodes = {agents[i].node for i in np.unique(state.slots.node[containers[silent]]).tolist()}
     uses = [
         Use(
             int(state.limits[r, group.index]),
@@ -167,7 +123,8 @@ def view(
         name=group.name,
         cpu=uses[CPU],
         memory=uses[MEMORY],
-        containers=_containers(group, containers, state, names, agents, now_s),
+        container_count=len(containers),
+        containers=_containers(group, _most_interesting(containers, state), state, names, agents, now_s),
         waiting_to_join=int((joining & ~state.slots.shadow[containers]).sum()),
         memory_events=int(state.events[group.index]),
         oom_kills=int(state.oom_kills[group.index]),
@@ -175,8 +132,16 @@ def view(
         silent_nodes=tuple(sorted(silent_nodes)),
         unknown_nodes=tuple(sorted(group.unknown)),
         registration_delays_s=tuple(group.registration_delays_s),
-        history=(),
     )
+
+
+def _most_interesting(slots: Integers, state: State) -> Integers:
+    """Those throttled in the last period first, then by how near they are to a limit."""
+    if len(slots) <= MOST_CONTAINERS:
+        return slots
+    nearness = [state.used(r, slots) / np.maximum(state.have(r, slots), 1) for r in (CPU, MEMORY)]
+    throttled = state.telemetry.window(slots, 1).throttled.any(axis=1)
+    return slots[np.lexsort((np.maximum(*nearness), throttled))[-MOST_CONTAINERS:]]
 
 
 def _containers(
@@ -191,18 +156,11 @@ def _containers(
     pods: Mapping[str, PodRow] = group.application.pods if group.application else {}
     window = state.telemetry.window(slots, state.parameters[group.index].window_periods)
     throttled: NDArray[np.float64] = window.throttled.sum(axis=1) / np.maximum(window.known, 1)
-    columns = (
-        slots,
-        of.node[slots],
-        throttled,
-        now_s - of.found_at_s[slots],
-        now_s - state.heard_at_s[of.node[slots]],
-        ~state.joining(slots),
-    )
+    columns = (slots, of.node[slots], throttled, ~state.joining(slots))
     limits = zip(_limits(CPU, slots, state, now_s), _limits(MEMORY, slots, state, now_s), strict=True)
     rows = zip(limits, *(column.tolist() for column in columns), strict=True)
     views = []
-    for (of_cpu, of_memory), slot, node, throttled_share, age_s, heard_s_ago, joined in rows:
+    for (of_cpu, of_memory), slot, node, throttled_share, joined in rows:
         uid, container_id = names[slot]
         row = pods.get(uid)
         views.append(
@@ -213,8 +171,6 @@ def _containers(
                 cpu=of_cpu,
                 throttled_share=throttled_share,
                 memory=of_memory,
-                age_s=age_s,
-                heard_s_ago=heard_s_ago,
                 joined=joined,
             )
         )

@@ -14,6 +14,7 @@ from combofunc.pods.pod import FunctionPod
 from combofunc.pods.pod_table import PodTable
 from combofunc.reconcile.decision import FunctionUpdate, decide
 from combofunc.reconcile.function_state import FunctionState, Observation
+from combofunc.reconcile.node_demand import ChosenSizes
 from combofunc.reconcile.plan_result import plan_at_once
 from combofunc.reconcile.spec import ComboFunc, read
 from combofunc.settings import Settings
@@ -45,6 +46,7 @@ class FunctionInWorld:
         self.world, self.planner, self.settings = world, planner, Settings(**settings)
         self.obj = combofunc(0)
         self.measured: Mapping[str, float] = {}
+        self.chosen: ChosenSizes = {}
         self.restart()
 
     def restart(self) -> None:
@@ -97,12 +99,16 @@ class FunctionInWorld:
         self.obj = combofunc(target, **spec)
         self.obj["metadata"]["generation"] = generation
 
-    def decide(self, **also_seen: Any) -> Decision[FunctionUpdate]:
+    def observed(self, **also_seen: Any) -> Observation:
         function = self.function
         target = function.target
         if function.replicas is not None:
             target = sum(s.concurrency * function.replicas.get(s.name, 0) for s in function.sizes)
-        seen = Observation(function, target, self.pods, self.world.now_s, self.measured, **also_seen)
+        also_seen = {"chosen_sizes": self.chosen} | also_seen
+        return Observation(function, target, self.pods, self.world.now_s, self.measured, **also_seen)
+
+    def decide(self, **also_seen: Any) -> Decision[FunctionUpdate]:
+        seen = self.observed(**also_seen)
         return decide(seen, self.state, self.cluster, plan_at_once(self.planner), self.settings)
 
     def reconcile(self) -> FunctionUpdate:

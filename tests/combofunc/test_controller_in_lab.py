@@ -219,13 +219,18 @@ def test_a_spec_that_cannot_be_read_leaves_the_pods_alone(running: Running) -> N
     assert before <= {pod["metadata"]["uid"] for pod in running.pods(shop)}
 
 
-def test_what_fits_nowhere_is_a_shortage_and_no_pod_waits(running: Running) -> None:
+def test_what_fits_nowhere_is_a_shortage_and_waits_for_a_node(running: Running) -> None:
     shop, lab = running.namespace(), running.lab
     running.function(shop, "huge", 8, sizes=[{"name": "xl", "cpu": "64", "memory": "1Gi", "concurrency": 8}])
     lab.wait_for(lambda: running.status(shop, "huge").get("shortage") == 8, "the shortage")
     assert running.condition(shop, "huge", "SizesUsable")["reason"] == "TooLarge"
     assert running.condition(shop, "huge", "Ready")["reason"] == "Shortage"
-    assert running.pods(shop) == []
+    lab.wait_for(
+        lambda: running.condition(shop, "huge", "Planned")["reason"] == "AwaitingNodes", "a pod that waits"
+    )
+    assert len(running.pods(shop)) == 1
+    scale(running, shop, "huge", 0)
+    lab.wait_for(lambda: not running.pods(shop), "no pod waits for what nobody wants")
 
 
 def test_shadow_says_and_does_nothing(running: Running) -> None:

@@ -344,3 +344,20 @@ def test_memory_that_is_kept_is_said_once() -> None:
     told = [note for reason, note in seen.events.told if reason == "MemoryInUse"]
     assert len(told) == 1
     assert f"{name} (small) on node-" in told[0]
+
+
+def test_a_quota_that_refuses_pods_that_wait_for_nodes_stops_nothing_else() -> None:
+    seen = Seen(combofunc(1000))
+    seen.reconcile()
+    seen.pass_time(5)
+    work = seen.reconcile(act=False)
+    for_nodes = [action for action in work.actions if isinstance(action, Create) and not action.node]
+    assert for_nodes
+    refused = [ActionResult(action, failure="create: exceeded quota", refused=True) for action in for_nodes]
+    seen.functions.on_results(UID, refused, "")
+    work = seen.reconcile(act=False)
+    assert not any(isinstance(action, Create) for action in work.actions), "a minute's pause"
+    assert "Failing" not in seen.condition("Ready")
+    (planned,) = [c for c in seen.status["conditions"] if c["type"] == "Planned"]
+    assert planned["reason"] == "Shortage"
+    assert "no pod can wait for a node: create: exceeded quota" in planned["message"]

@@ -30,6 +30,7 @@ from cluster_model.node_table import NodeTable
 from combofunc.in_place_deployment.reconciler import InPlaceDeploymentReconciler
 from combofunc.in_place_deployment.spec import read as read_deployment
 from combofunc.metrics import ComboFuncMetrics
+from combofunc.pods.chosen_sizes import ChosenSizeTable
 from combofunc.pods.cluster import Cluster
 from combofunc.pods.pod_table import PodTable
 from combofunc.pods.spec_fields import SpecError
@@ -184,6 +185,12 @@ class AtOnce(Loop):
         pass
 
 
+NODE_PLAN: Json = {
+    "metadata": {"name": "fcma", "uid": "uid-plan"},
+    "status": {"sizeRequests": [{"function": "uid-f", "batch": "b", "sizes": {"small": 2}}]},
+}
+
+
 class Functions:
     def __init__(self) -> None:
         self.cluster = Cluster(1.0, 0.1, 2.0, 120.0)
@@ -193,7 +200,7 @@ class Functions:
             inputs, ComboFuncSettings(), DeskAtOnce(), ComboFuncMetrics(), Told()
         )
         self.deployments = InPlaceDeploymentReconciler(self.pods, 15.0, Told())
-        kept = Kept(self.cluster, self.pods, self.functions, self.deployments)
+        kept = Kept(self.cluster, self.pods, self.functions, self.deployments, ChosenSizeTable())
         self.sources = ComboFuncSources(KUBE, UNREAD, AtOnce(), kept)
         self.feed("nodes", [objects.node()])
         self.feed("combofuncs", [objects.combofunc()])
@@ -203,7 +210,8 @@ class Functions:
         self.consumer(kind).replace(listed, 1.0)
 
     def consumer(self, kind: str) -> Consumer:
-        return {**self.sources._watches, "speeds": self.sources._speeds}[kind]._consumer
+        beside = {"speeds": self.sources._speeds, "node plans": self.sources._node_plans}
+        return {**self.sources._watches, **beside}[kind]._consumer
 
 
 @pytest.mark.parametrize(
@@ -215,6 +223,7 @@ class Functions:
         ("speeds", objects.speed()),
         ("combofuncs", objects.combofunc()),
         ("inplacedeployments", objects.in_place_deployment()),
+        ("node plans", NODE_PLAN),
     ],
 )
 @often

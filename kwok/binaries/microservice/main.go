@@ -26,6 +26,8 @@ func run() error {
 	calls := flag.String("calls", "", "ports to call: 81,82@0.5;83 is 81 and, for half of the requests, 82 together, then 83")
 	plan := flag.String("burn", "", "no server: cores@seconds, with commas, again and again")
 	flag.Float64Var(&settings.CPUMicroseconds, "cpu-us", 500, "mean CPU time of a request")
+	flag.Float64Var(&settings.Share, "share", 1, "of a core that a request uses at most: the CPU of a slower machine")
+	flag.IntVar(&settings.WaitMilliseconds, "wait-ms", 0, "a request waits for others without using CPU, half before and half after its work")
 	flag.Float64Var(&settings.Spread, "spread", 0.5, "standard deviation of its logarithm")
 	flag.IntVar(&settings.BaseMiB, "base-mib", 0, "held from the start, every page written")
 	flag.IntVar(&settings.RequestKiB, "request-kib", 0, "held by each request")

@@ -48,8 +48,21 @@ func follow(steps []Step) {
 }
 
 func burnShare(share float64, until time.Time) {
-	for now := time.Now(); now.Before(until); now = time.Now() {
-		burn(time.Duration(share * float64(slice)))
-		time.Sleep(time.Until(now.Add(slice)))
+	for time.Now().Before(until) {
+		burnSlice(share, slice)
 	}
+}
+
+// burnSlowly uses CPU time as a thread does on a machine that has only this share of our speed.
+func burnSlowly(cost time.Duration, share float64) {
+	for left := cost; left > 0; left -= time.Duration(share * float64(slice)) {
+		burnSlice(share, left)
+	}
+}
+
+// burnSlice uses a share of a slice, at most so much.
+func burnSlice(share float64, most time.Duration) {
+	began := time.Now()
+	burn(min(time.Duration(share*float64(slice)), most))
+	time.Sleep(time.Until(began.Add(slice)))
 }

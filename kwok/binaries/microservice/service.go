@@ -26,7 +26,8 @@ const workers = 8
 
 // Settings of a service.
 type Settings struct {
-	CPUMicroseconds, Spread         float64
+	CPUMicroseconds, Spread, Share  float64
+	WaitMilliseconds                int
 	BaseMiB, RequestKiB, GarbageMiB int
 	Seed                            uint64
 	Calls                           [][]Call // stages, one after the other
@@ -67,9 +68,16 @@ func (s *Service) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	draw := rand.New(rand.NewPCG(s.settings.Seed, number))
 	memory := hold(s.settings.RequestKiB << 10)
 	defer s.discard(memory)
+	wait := time.Duration(s.settings.WaitMilliseconds) * time.Millisecond / 2
+	time.Sleep(wait)
 	s.working <- struct{}{}
-	burn(s.cost(draw))
+	if cost := s.cost(draw); s.settings.Share > 0 && s.settings.Share < 1 {
+		burnSlowly(cost, s.settings.Share)
+	} else {
+		burn(cost)
+	}
 	<-s.working
+	time.Sleep(wait)
 	for _, stage := range s.settings.Calls {
 		if err := s.call(request.Context(), draw, stage, number); err != nil {
 			http.Error(answer, err.Error(), http.StatusBadGateway)

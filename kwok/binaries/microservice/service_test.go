@@ -51,6 +51,27 @@ func TestCPUTimeIsBurnt(t *testing.T) {
 	}
 }
 
+func TestASlowerMachineTakesLongerForTheSameWork(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before, began := threadTime(), time.Now()
+	burnSlowly(25*time.Millisecond, 0.5)
+	if used := threadTime() - before; used < 25*time.Millisecond {
+		t.Errorf("the thread used %s, want 25ms or more", used)
+	}
+	if took := time.Since(began); took < 50*time.Millisecond {
+		t.Errorf("it took %s, want 50ms or more", took)
+	}
+}
+
+func TestARequestWaitsBeforeAndAfterItsWork(t *testing.T) {
+	service, began := newService(Settings{WaitMilliseconds: 20}), time.Now()
+	service.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+	if took := time.Since(began); took < 20*time.Millisecond {
+		t.Errorf("it took %s, want 20ms or more", took)
+	}
+}
+
 func TestCallsAndPlansAreChecked(t *testing.T) {
 	want := []Step{{0.5, 2 * time.Second}, {1.5, 100 * time.Millisecond}}
 	if steps, err := readPlan("0.5@2,1.5@0.1"); err != nil || !reflect.DeepEqual(steps, want) {

@@ -91,7 +91,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
             {"template": TEMPLATE | {"metadata": TEMPLATE["metadata"] | {"annotations": {annotation: "x"}}}},
             "spec.template.metadata.annotations",
         )
-        for annotation in ("surgekit.dev/planned-node", "surgekit.dev/draining-since")
+        for annotation in (
+            "surgekit.dev/planned-node",
+            "surgekit.dev/draining-since",
+            "surgekit.dev/size-offer",
+        )
     ),
     (
         {"template": TEMPLATE | {"spec": TEMPLATE["spec"] | {"schedulingGates": [OUR_GATE]}}},

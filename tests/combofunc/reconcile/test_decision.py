@@ -397,7 +397,10 @@ def test_whatever_happens_it_ends_as_planned(faults: list[tuple[str, int]], cpu:
     assert function.ready >= goal
     assert len(function.pods) == len(function.sizes), "nothing drains or is left over"
     assert {pod.template for pod in function.pods} <= {function.function.template_hash}
-    assert function.ready == sum(pod.concurrency for pod in function.pods)
+    placed = [pod for pod in function.pods if not pod.awaits_node]
+    assert function.ready == sum(pod.concurrency for pod in placed)
+    waiting = sum(pod.concurrency for pod in function.pods) - function.ready
+    assert waiting < target - goal + 8 if goal < target else waiting == 0, "as much as is short"
     assert not any(pod.gated for pod in function.pods)
 
 

@@ -134,7 +134,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
             {"template": TEMPLATE | {"metadata": {"annotations": {annotation: "x"}}}},
             "spec.template.metadata.annotations",
         )
-        for annotation in ("surgekit.dev/planned-node", "surgekit.dev/draining-since")
+        for annotation in (
+            "surgekit.dev/planned-node",
+            "surgekit.dev/draining-since",
+            "surgekit.dev/size-offer",
+        )
     ),
     (pod(schedulingGates=[{"name": PLACEMENT_GATE}]), "spec.template.spec.schedulingGates"),
     ({"container": "other"}, "spec.container"),

@@ -155,6 +155,10 @@ CASES = [
     ),
     (status.planned(SHADOW, plan()), True, "Shadow", "would keep 1"),
     (status.planned(FUNCTION, SHORT), False, "Shortage", "no node has room for 15: add nodes"),
+    (
+        status.planned(FUNCTION, SHORT, demand=(2, "2 pods wait")),
+        *(False, "AwaitingNodes", "no node has room for 15; 2 pods wait"),
+    ),
     (status.planned(FUNCTION, SHORT, rolling=True), False, "Rolling", "the rest after pods of the earlier"),
     (status.planned(FUNCTION, plan(), rolling=True), True, "Planned", "create 2"),
     (status.planned(FUNCTION, None), False, "NoTarget", "pods stay"),

@@ -12,7 +12,7 @@ import pytest
 from limit_allocator.allocation.model import Parameters, Variant
 from limit_allocator.fleet.fleet import Fleet
 from limit_allocator.fleet.model import Application, LaterTerm, PodRow
-from limit_allocator.fleet.view import ApplicationView, ContainerView
+from limit_allocator.fleet.view import MOST_CONTAINERS, ApplicationView, ContainerView
 from limit_allocator.wire.messages import Ceiling, Found, Hello, MessageError, Orders, Report
 from surgekit.process.modes import Mode
 from tests.limit_allocator.fleet.world import MIB, Container, SimulatedAgent
@@ -382,9 +382,23 @@ def test_the_view_explains() -> None:
     assert shown.cpu.used == 20_000
     view = setting.view()
     assert view.registration_delays_s == pytest.approx((0.1, 0.1))
-    assert [int(s.at_s) for s in view.history] == [0, 1, 2]
-    assert view.history[-1].cpu == view.cpu
     assert setting.fleet.view("ns/none", 0.0) is None
+
+
+def test_the_view_of_many_shows_those_that_need_attention_and_counts_all() -> None:
+    count = MOST_CONTAINERS + 10
+    setting = Setting(nodes=count, cpu_limit_us=count * 100_000, memory_limit_bytes=count * 100 * MIB)
+    setting.tick(30)
+    throttled, full = setting.container(7), setting.container(55)
+    throttled.demand_us, full.used_bytes = 300_000, int(0.99 * (full.memory_bytes or 0))
+    setting.confirms = False
+    setting.tick(1)
+    view = setting.view()
+    assert (view.container_count, len(view.containers)) == (count, MOST_CONTAINERS)
+    assert {"shop-7", "shop-55"} <= {c.pod for c in view.containers}
+    assert [c.pod for c in view.containers] == sorted(c.pod for c in view.containers)
+    others = 20_000 * (count - 1)
+    assert others < view.cpu.used <= others + 300_000
 
 
 def test_nobody_is_cut_while_a_longer_window_begins() -> None:
