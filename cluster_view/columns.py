@@ -8,7 +8,9 @@ from typing import Generic, TypeVar
 
 from cluster_view.model import Decision, Function, Node
 
-__all__ = ["DECISIONS", "FUNCTIONS", "NODES", "Column", "matches", "order"]
+__all__ = [
+    "DECISIONS", "FUNCTIONS", "NODES", "Column", "matches", "of_decision", "of_function", "of_node", "order",
+]  # fmt: skip
 
 Row = TypeVar("Row")
 _GIB = float(1 << 30)
@@ -111,13 +113,27 @@ def _differs(decision: Decision) -> str | None:
 
 
 DECISIONS: tuple[Column[Decision], ...] = (
-    _text("at", lambda decision: decision["at"][11:19]),
+    Column("at", lambda decision: decision["at"][11:19], lambda decision: decision["at"]),
     _text("part", lambda decision: decision["part"]),
     _text("about", _about),
     _text("mode", lambda decision: decision["mode"]),
     _text("would differ", _differs),
     _text("decision", lambda decision: decision["sentence"]),
 )
+
+
+def of_node(node: Node) -> str:
+    """What there is no room for in its row."""
+    return "; ".join(node["why"])
+
+
+def of_function(function: Function) -> str:
+    said = [f"{c['type']}: {c['message']}" for c in function["conditions"] if c["message"]]
+    return "; ".join([*(d["sentence"] for d in function["decisions"][:1]), *said])
+
+
+def of_decision(decision: Decision) -> str:
+    return decision["sentence"]
 
 
 def matches(row: Row, columns: tuple[Column[Row], ...], wanted: str) -> bool:

@@ -17,7 +17,7 @@ def cost_line(snapshot: Snapshot) -> str:
     unknown = sum(node["usd_per_hour"] is None for node in nodes)
     usd = head["usd_per_hour"]
     if usd is None:
-        price = "no price is known: see the settings catalogue and price_labels"
+        price = "no known price (settings: catalogue, price_labels)"
     else:
         price = f"${usd:.4f}/hour  ${usd * HOURS_A_MONTH:.2f}/month"
         price += f"  and {unknown} nodes without a known price" if unknown else ""

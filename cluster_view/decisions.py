@@ -25,20 +25,10 @@ _REPORTERS = {
     "surgekit.dev/limit-allocator": "limit_allocator",
     "surgekit.dev/burst-controller": "burst_plane",
 }
-# The policy's status says it with its reasons.
-_TOLD_BY_STATUS = frozenset({"Rescaled"})
+# Their statuses say these, with the reasons.
+_TOLD_BY_STATUS = {"KneePolicy": ("Rescaled",), "ComboFunc": ("Planned",)}
 _MOST_NODES, _MOST_KINDS = 1000, 3
 _DOLLARS = "USD"  # other currencies are not converted
-# What the extender says of each node (scheduler_extender/model.py, Candidate).
-_TERMS = (
-    "scaling_s",
-    "resource_price",
-    "tau_create_s",
-    "creating",
-    "image_pull_s",
-    "cpu_price",
-    "memory_price",
-)
 
 
 def read_plan(obj: Json) -> PlanFacts:
@@ -92,13 +82,15 @@ def read_event(obj: Json) -> Told | None:
     """None unless one of our parts says that it posted the Event."""
     part = _REPORTERS.get(plain(obj.get("reportingController")))
     reason, regarding = plain(obj.get("reason")), obj.get("regarding")
-    if part is None or reason in _TOLD_BY_STATUS or not isinstance(regarding, dict):
+    if part is None or not isinstance(regarding, dict):
         return None
     about: Reference = {
         "kind": plain(regarding.get("kind")),
         "namespace": plain(regarding.get("namespace")),
         "name": plain(regarding.get("name")),
     }
+    if reason in _TOLD_BY_STATUS.get(about["kind"], ()):
+        return None
     at = at_s(obj.get("eventTime")) or at_s(obj["metadata"].get("creationTimestamp"))
     return Told(str(obj["metadata"]["uid"]), part, about, "", plain(f"{reason}: {obj.get('note')}"), at)
 
@@ -137,7 +129,7 @@ def explanation(said: Json) -> Explanation:
             "rank": rank,
             "score": c["score"],
             "cost": c["cost"],
-            "terms": {key: c[key] for key in _TERMS},
+            "terms": _terms(c, float(said["pod"]["concurrency"])),
             "lost_by": c["cost"] - best,
         }
         for rank, c in enumerate(candidates, 1)
@@ -147,4 +139,18 @@ def explanation(said: Json) -> Explanation:
         "mode": plain(said["mode"]),
         "reasons": [*placement_why(said), *map(plain, said["reasons"])],
         "nodes": nodes,
+    }
+
+
+def _terms(candidate: Json, concurrency: float) -> dict[str, float]:
+    """What the cost is made of: (S_np + lambda * B_np) / Q_p, eq. (11), with S_np in three parts."""
+    pull_s = candidate["image_pull_s"]
+    creation_s = candidate["scaling_s"] - pull_s
+    alone_s = min(candidate["tau_create_s"], creation_s)
+    room = candidate["cost"] - candidate["scaling_s"] / concurrency
+    return {
+        "creation alone": alone_s / concurrency,
+        "containers beside it": (creation_s - alone_s) / concurrency,
+        "image pull": pull_s / concurrency,
+        "price of the room": room,
     }

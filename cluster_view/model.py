@@ -193,7 +193,7 @@ class ExplainedNode(TypedDict):
     rank: int  # 1: the best
     score: int  # what the scheduler was told, 0 to 10
     cost: float  # D_np / Q_p (eq. 11), in seconds
-    terms: dict[str, float]
+    terms: dict[str, float]  # what the cost is made of; they add up to it
     lost_by: float  # cost less that of the best node; 0 for the best
 
 

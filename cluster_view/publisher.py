@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Protocol
 
 import orjson
@@ -17,7 +17,7 @@ import structlog
 
 from cluster_view.state import State
 
-__all__ = ["Publisher", "Source"]
+__all__ = ["Publisher", "Source", "events"]
 
 log = structlog.get_logger(__name__)
 ROUND_S = 0.5
@@ -31,9 +31,8 @@ class Source(Protocol):
 
 
 class Publisher:
-    def __init__(self, state: State, source: Source, also: Callable[[], object] = lambda: None) -> None:
-        """`also` runs after each change, with the lock released: the terminal draws."""
-        self._state, self._source, self._also = state, source, also
+    def __init__(self, state: State, source: Source) -> None:
+        self._state, self._source = state, source
         self._news = threading.Condition()  # guards what follows
         self._changes: deque[bytes] = deque()  # encoded, the last of them number `_number`
         self._bytes, self._number = 0, 0
@@ -97,7 +96,6 @@ class Publisher:
                 self.round(time.time())
             except Exception:  # one bad round does not end the page
                 log.exception("round failed")
-            self._also()
             time.sleep(max(ROUND_S - (time.monotonic() - began_s), ROUND_S / 5))
 
 

@@ -10,7 +10,7 @@ from cluster_view.facts import FunctionFacts, NodeFacts, PodFacts, SpeedFacts
 from cluster_view.model import Function, FunctionDecision, Node, Pod, Size
 from cluster_view.text import iso
 
-__all__ = ["Life", "Price", "function_row", "node_row", "pod_row", "price_of_pod"]
+__all__ = ["Price", "function_row", "node_row", "pod_row", "price_of_pod"]
 
 _MOST_SIZES = 64
 _MOST_WHY = 8
@@ -20,18 +20,6 @@ _MOST_WHY = 8
 class Price:
     usd_per_hour: float
     source: str
-
-
-@dataclass(slots=True)
-class Life:
-    """When a pod was created and became Ready, as well as that is known.
-
-    The API server's stamps have whole seconds, so arrivals count where both were seen.
-    """
-
-    created_s: float  # the API server's
-    began_s: float
-    ready_after_s: float | None = None
 
 
 def node_row(
@@ -66,7 +54,7 @@ def node_row(
     }
 
 
-def pod_row(pod: PodFacts, function: str | None, life: Life, said: Iterable[str]) -> Pod:
+def pod_row(pod: PodFacts, function: str | None, ready_after_s: float | None, said: Iterable[str]) -> Pod:
     return {
         "key": pod.key,
         "node": pod.node or None,
@@ -75,7 +63,7 @@ def pod_row(pod: PodFacts, function: str | None, life: Life, said: Iterable[str]
         "memory": pod.memory,
         "function": function,
         "created_at": iso(pod.created_s),
-        "ready_after_s": None if life.ready_after_s is None else round(life.ready_after_s, 3),
+        "ready_after_s": None if ready_after_s is None else round(ready_after_s, 3),
         "why": list(dict.fromkeys((*pod.why, *said)))[:_MOST_WHY],
     }
 

@@ -8,7 +8,7 @@ load and ask nothing elsewhere.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,8 @@ Ask = Callable[[str], Json]
 STATIC = Path(__file__).with_name("static")
 # A browser holds a stream for each tab and a few connections for files.
 LIMITS = Limits(total=64, per_peer=64, request_s=30.0, idle_s=30.0)
-_HEARTBEAT_S = 10.0  # a reader that is gone is noticed when this cannot be sent
+# A reader that is gone is noticed when this cannot be sent; a page that hears nothing for longer says so.
+_HEARTBEAT_S = 10.0
 _ASKED_AT_ONCE = 4
 _HEADERS = {
     "Content-Security-Policy": (
@@ -96,7 +97,7 @@ def serve(view: View, bind: str, port: int | None = None) -> Page:
         raise refused("bind", f"{host}:{usual if port is None else port}", error) from error
 
 
-def application(publisher: Publisher, ask: Ask, allowed: frozenset[str]) -> flask.Flask:
+def application(publisher: Publisher, ask: Ask, allowed: Set[str]) -> flask.Flask:
     """`allowed`: see `hosts`."""
     app = flask.Flask("cluster_view", static_folder=None)
     app.url_map.merge_slashes = False  # a path is what it says
@@ -154,7 +155,7 @@ def application(publisher: Publisher, ask: Ask, allowed: frozenset[str]) -> flas
 def _encoded(publisher: Publisher, connection: Connection) -> Iterator[bytes]:
     """Server-sent events. What was sent moves the deadline: a reader that takes nothing for long is ended."""
     for kind, data in events(publisher, _HEARTBEAT_S):
-        yield b"event: %b\ndata: %b\n\n" % (kind.encode(), data) if kind else b": still here\n\n"
+        yield b"event: %b\ndata: %b\n\n" % ((kind.encode(), data) if kind else (b"alive", b"{}"))
         connection.rest()
 
 

@@ -41,7 +41,7 @@ class View:
         self.sources = Sources(kube, self.state, settings.price_labels)
         self.publisher = Publisher(self.state, self.sources)
         self.ask, self._extender = extender.about, extender
-        self._placements_since_s = time.time() - 60.0
+        self._placements_since_s = 0.0  # at first the latest that it keeps
         self._pollers = [Poller("extender", self._ask_extender, extender.every_s)]
         if settings.prometheus_url:
             self._pollers.append(Poller("prometheus", _traffic(settings, self._take_traffic), _TRAFFIC_S))

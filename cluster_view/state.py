@@ -14,22 +14,19 @@ from typing import Any, TypeVar
 from cluster_view.decision_log import DecisionLog
 from cluster_view.decisions import placement_told, placement_why, speed_told
 from cluster_view.facts import FunctionFacts, NodeFacts, PlanFacts, PodFacts, SpeedFacts, Told
+from cluster_view.lives import Lives
 from cluster_view.membership import Membership
 from cluster_view.model import Change, Difference, Function, Head, Node, Pod, Snapshot
-from cluster_view.rows import Life, Price, function_row, node_row, pod_row, price_of_pod
+from cluster_view.placements import Placements
+from cluster_view.rows import Price, function_row, node_row, pod_row, price_of_pod
 from cluster_view.shadow import placement_difference
-from cluster_view.text import iso, plain
+from cluster_view.text import iso
 
 __all__ = ["State"]
 
 Json = dict[str, Any]
 Row = TypeVar("Row", Node, Pod, Function)
-_SEEN_AT_ONCE_S = 1.5  # API stamps have whole seconds: such a young pod was seen from its beginning
 _SPEED_MOVES = 0.05  # the median may move by this share before all nodes are shown anew
-_COLD_STARTS_S = 60.0
-_MOST_STARTS = 100_000
-_BINDS_S = 3.0  # how long the choice of the scheduler is waited for
-_MOST_WAITING, _MOST_PLACED = 1_000, 5_000
 _MOST_SAID, _MOST_CLAIMS = 4, 5_000
 _MOST_CLASSES = 2_000
 
@@ -40,7 +37,8 @@ class State:
         self._cluster, self._catalogue = cluster, catalogue
         self._nodes: dict[str, NodeFacts] = {}
         self._pods: dict[str, PodFacts] = {}
-        self._lives: dict[str, Life] = {}  # of the pods
+        self._lives = Lives()
+        self._placements = Placements()
         self._speeds: dict[str, SpeedFacts] = {}
         self._functions: dict[str, FunctionFacts] = {}
         self._plans: dict[str, PlanFacts] = {}
@@ -49,10 +47,7 @@ class State:
         self._class_prices: OrderedDict[str, float] = OrderedDict()
         self._claims: OrderedDict[str, str] = OrderedDict()
         self._said: dict[str, deque[str]] = {}  # by pod
-        self._unbound: deque[tuple[Json, float]] = deque(maxlen=_MOST_WAITING)  # placements, and until when
-        self._placed: OrderedDict[tuple[str, float], None] = OrderedDict()  # uid and time of those taken
         self._log = DecisionLog()
-        self._starts: deque[float] = deque(maxlen=_MOST_STARTS)  # when pods of functions became Ready
         self._median_s: float | None = None
         self.requests_per_s: float | None = None
         # Keys of what was touched, and the rows as shown.
@@ -94,18 +89,10 @@ class State:
     # --- pods ---
 
     def put_pod(self, pod: PodFacts, at_s: float) -> None:
-        before, life = self._pods.get(pod.key), self._lives.get(pod.key)
-        first_sight = life is None or life.created_s != pod.created_s
-        if life is None or first_sight:
-            seen_at_once = at_s - pod.created_s < _SEEN_AT_ONCE_S
-            life = self._lives[pod.key] = Life(pod.created_s, at_s if seen_at_once else pod.created_s)
+        before = self._pods.get(pod.key)
         self._pods[pod.key] = pod
         self._membership.put_pod(pod)
-        if pod.ready_s is not None and life.ready_after_s is None:
-            ended_s = pod.ready_s if first_sight else at_s
-            life.ready_after_s = max(ended_s - (pod.created_s if first_sight else life.began_s), 0.0)
-            if not first_sight and self._membership.function_of(pod):
-                self._starts.append(at_s)
+        self._lives.see(pod, at_s, counts=self._membership.function_of(pod) is not None)
         self._touch_pod(pod)
         if before is not None and (before.node, before.workload) != (pod.node, pod.workload):
             self._touch_pod(before)
@@ -114,7 +101,7 @@ class State:
         if (pod := self._pods.pop(key, None)) is not None:
             self._membership.drop_pod(pod)
             self._touch_pod(pod)
-        self._lives.pop(key, None)
+        self._lives.end(key)
         self._said.pop(key, None)
 
     def keep_pods(self, keys: Set[str]) -> None:
@@ -196,42 +183,26 @@ class State:
             self._say_of_pod(f"{about['namespace']}/{about['name']}", [told.sentence])
 
     def put_placement(self, said: Json, at_s: float) -> None:
-        """The extender's decision about one pod. It is told once the scheduler has chosen, too.
-
-        Raises LookupError, TypeError or ValueError if it is not what the extender says.
-        """
-        identity = plain(said["pod"]["uid"]), float(said["decided_at"])
-        placement_told(said)
-        if identity not in self._placed:
-            _remember(self._placed, {identity: None}, _MOST_PLACED)
-            self._unbound.append((said, at_s + _BINDS_S))
-
-    def _tell_placements(self, at_s: float) -> None:
-        for _ in range(len(self._unbound)):
-            said, until_s = self._unbound.popleft()
-            key = f"{plain(said['pod']['namespace'])}/{plain(said['pod']['name'])}"
-            pod = self._pods.get(key)
-            node = pod.node if pod else ""
-            if node:
-                self._tell_placement(key, said | {"bound_to": node}, at_s)
-            elif at_s >= until_s:
-                self._tell_placement(key, said, at_s)
-            else:
-                self._unbound.append((said, until_s))
+        """The extender's decision about one pod. See `Placements.put`."""
+        self._placements.put(said, at_s)
 
     def _tell_placement(self, key: str, said: Json, at_s: float) -> None:
-        told = placement_told(said)
-        chosen = str(said["bound_to"])
+        told, chosen = placement_told(said), str(said["bound_to"])
         creating = self._node_rows[chosen]["creating"] if chosen in self._node_rows else 0
         self._say_of_pod(key, placement_why(said))
         differs = placement_difference(said, self._speeds.get(chosen), creating)
         self._log.add(told, told.mode, at_s, differs)
 
+    def _node_of(self, pod: str) -> str:
+        facts = self._pods.get(pod)
+        return facts.node if facts else ""
+
     # --- what is shown ---
 
     def change(self, at_s: float) -> Change | None:
         """What looks different since the last call; None: nothing."""
-        self._tell_placements(at_s)
+        for pod, said in self._placements.due(at_s, self._node_of):
+            self._tell_placement(pod, said, at_s)
         self._follow_speeds()
         nodes = self._changed(self._touched_nodes, self._node_rows, lambda key: self._node_row(key, at_s))
         pods = self._changed(self._touched_pods, self._pod_rows, self._pod_row)
@@ -294,7 +265,9 @@ class State:
     def _pod_row(self, key: str) -> Pod | None:
         if (pod := self._pods.get(key)) is None:
             return None
-        return pod_row(pod, self._membership.function_of(pod), self._lives[key], self._said.get(key, ()))
+        return pod_row(
+            pod, self._membership.function_of(pod), self._lives.ready_after_s(key), self._said.get(key, ())
+        )
 
     def _function_row(self, key: str) -> Function | None:
         if (function := self._functions.get(key)) is None:
@@ -325,14 +298,13 @@ class State:
 
     def _new_head(self, at_s: float) -> Head:
         prices = [usd for row in self._node_rows.values() if (usd := row["usd_per_hour"]) is not None]
-        while self._starts and self._starts[0] <= at_s - _COLD_STARTS_S:
-            self._starts.popleft()
+        starts = self._lives.starts(at_s)
         return {
             "nodes": len(self._node_rows),
             "pods": len(self._pod_rows),
             "usd_per_hour": round(sum(prices), 6) if prices else None,
             "requests_per_s": self.requests_per_s,
-            "cold_starts_last_minute": float(len(self._starts)) if self._functions else None,
+            "cold_starts_last_minute": float(starts) if self._functions else None,
         }
 
 

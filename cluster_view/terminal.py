@@ -11,7 +11,16 @@ from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Input, Static, TabbedContent, TabPane
 from textual.widgets.data_table import RowKey
 
-from cluster_view.columns import DECISIONS, FUNCTIONS, NODES, Column, order
+from cluster_view.columns import (
+    DECISIONS,
+    FUNCTIONS,
+    NODES,
+    Column,
+    of_decision,
+    of_function,
+    of_node,
+    order,
+)
 from cluster_view.cost_line import cost_line
 from cluster_view.model import Change, Snapshot, apply
 from cluster_view.state import State
@@ -25,8 +34,16 @@ _ROUND_S = 0.5
 class RowsTable(DataTable[Text], Generic[Row]):
     """Rows by key, sorted and filtered. Cells are Text: a tenant's brackets are no markup."""
 
-    def __init__(self, name: str, columns: tuple[Column[Row], ...], descending: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        columns: tuple[Column[Row], ...],
+        more: Callable[[Row], str],
+        descending: bool = False,
+    ) -> None:
+        """`more`: what is said below the tables of the row under the cursor."""
         super().__init__(id=name, cursor_type="row", zebra_stripes=True)
+        self._more = more
         self._of, self._by, self._descending, self._wanted = columns, 0, descending, ""
         self._rows: dict[str, Row] = {}
         self._shown: list[str] = []
@@ -49,6 +66,12 @@ class RowsTable(DataTable[Text], Generic[Row]):
         self._descending = not self._descending if column == self._by else False
         self._by = column
         self._lay_out({})
+
+    def more(self) -> str:
+        """Of the row under the cursor."""
+        if not 0 <= self.cursor_row < len(self._shown):
+            return ""
+        return self._more(self._rows[self._shown[self.cursor_row]])
 
     @property
     def sorted_by(self) -> int:
@@ -85,7 +108,8 @@ class Terminal(App[None]):
     #head { height: 1; background: $primary; color: $text; padding: 0 1; }
     #filter { display: none; height: 3; }
     #filter.wanted { display: block; }
-    DataTable { height: 1fr; }
+    #below { height: 3; padding: 0 1; border-top: solid $primary; }
+    TabbedContent, DataTable { height: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
@@ -105,10 +129,10 @@ class Terminal(App[None]):
         super().__init__()
         self._state, self._take, self._clock = state, take, clock
         self._seen: Snapshot = state.snapshot(clock())
-        self._head = Static(id="head", markup=False)
-        self.nodes = RowsTable("node-rows", NODES)
-        self.functions = RowsTable("function-rows", FUNCTIONS)
-        self.decisions = RowsTable("decision-rows", DECISIONS, descending=True)
+        self._head, self._below = Static(id="head", markup=False), Static(id="below", markup=False)
+        self.nodes = RowsTable("node-rows", NODES, of_node)
+        self.functions = RowsTable("function-rows", FUNCTIONS, of_function)
+        self.decisions = RowsTable("decision-rows", DECISIONS, of_decision, descending=True)
 
     def compose(self) -> ComposeResult:
         yield self._head
@@ -120,6 +144,7 @@ class Terminal(App[None]):
             ):
                 with TabPane(title.capitalize(), id=title):
                     yield table
+        yield self._below
         yield Input(id="filter", placeholder="words that rows must have; Enter keeps them, Escape drops them")
         yield Footer()
 
@@ -135,6 +160,7 @@ class Terminal(App[None]):
         if change is not None:
             self._seen = apply(self._seen, change)
             self._draw(change)
+            self._say_more()
         head = self._seen["head"]
         rate, starts = head["requests_per_s"], head["cold_starts_last_minute"]
         more = "" if rate is None else f"  {rate:.1f} requests/s"
@@ -158,6 +184,7 @@ class Terminal(App[None]):
     def action_tab(self, name: str) -> None:
         self.query_one(TabbedContent).active = name
         self.call_after_refresh(self._table.focus)  # what is hidden takes no focus
+        self._say_more()
 
     def action_sort(self, step: int) -> None:
         table = self._table
@@ -166,6 +193,12 @@ class Terminal(App[None]):
     def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
         if isinstance(event.data_table, RowsTable):
             event.data_table.sort_by(event.column_index)
+
+    def on_data_table_row_highlighted(self) -> None:
+        self._say_more()
+
+    def _say_more(self) -> None:
+        self._below.update(Text(self._table.more()))
 
     def action_filter(self) -> None:
         wanted = self.query_one("#filter", Input)

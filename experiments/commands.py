@@ -516,6 +516,18 @@ def monitor(
 
 
 @app.command()
+def dashboard(
+    phase_s: Annotated[float, typer.Option(min=1, help="Seconds of each of five phases.")] = 30.0,
+    json_file: JsonFile = None,
+) -> None:
+    """The Grafana dashboard's queries, asked of a real Prometheus; `surgekit report` draws the answers."""
+    from experiments.dashboard import run
+
+    figures = run(phase_s, progress())
+    show(figures | {"panels answered": len(figures["answered"]), "silent": figures["silent"]}, json_file)
+
+
+@app.command()
 def planner(
     instances: Annotated[int, typer.Option(min=1, help="Small problems that are also solved exactly.")] = 400,
     repetitions: Annotated[int, typer.Option(min=10, help="Plans timed for each start at 16 nodes.")] = 300,
@@ -555,6 +567,22 @@ def progress() -> Callable[[str], None]:
         console.print(f"[dim]{minutes:3d}:{seconds:02d}[/dim] {text}")
 
     return say
+
+
+@app.command()
+def ui(
+    nodes: Annotated[int, typer.Option(min=1, help="Nodes of the made-up cluster.")] = 1000,
+    pods: Annotated[int, typer.Option(min=1, help="Its pods.")] = 10_000,
+    functions: Annotated[int, typer.Option(min=1, help="Its functions.")] = 100,
+    changes_per_s: Annotated[int, typer.Option(min=1, help="Changes of pods a second.")] = 200,
+    rounds: Annotated[int, typer.Option(min=1, help="Half seconds with changes.")] = 60,
+    seed: Annotated[int, typer.Option(help="Draws which pods change.")] = 1,
+    json_file: JsonFile = None,
+) -> None:
+    """What the live page costs: first snapshot, CPU time and bytes of a change, memory."""
+    from experiments.view.bench import run
+
+    show(run(nodes, pods, functions, changes_per_s, rounds, seed, progress()), json_file)
 
 
 def show(figures: dict[str, Any], json_file: Path | None) -> None:

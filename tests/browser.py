@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -11,37 +9,24 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from experiments.browser import NoBrowser, started
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page, Request
 
 __all__ = ["browser", "quiet_page"]
 
-# No sandbox: tests may run as root, in which Chromium refuses one. The rest keeps Chromium from calling home.
-_FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 _LOCAL_HOSTS = frozenset({"127.0.0.1", "localhost"})
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Headless Chromium. Of a module: while it runs, its thread has an event loop, so no asyncio.run."""
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415  # most test runs need no browser
-
-    if (chromium := shutil.which("chromium")) is None:
-        pytest.skip("no chromium: apt-get install chromium, or `make setup` as root")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=chromium, args=list(_FLAGS), env=dict(os.environ), timeout=120_000
-        )
-        yield started
-        started.close()
+    try:
+        with started() as chromium:
+            yield chromium
+    except NoBrowser as error:
+        pytest.skip(str(error))
 
 
 @contextmanager

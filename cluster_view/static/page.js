@@ -2056,8 +2056,8 @@ function summary(creating, waiting) {
 // src/stream.ts
 var FIRST_WAIT_MS = 1e3;
 var LONGEST_WAIT_MS = 15e3;
-/** The server says something at least every few seconds, if only that nothing changed. */
-var SILENCE_MS = 2e4;
+/** More than twice what the server is silent at most (server.py, _HEARTBEAT_S): `alive` comes when nothing changes. */
+var SILENCE_MS = 25e3;
 function listen(url, handlers) {
 	let source = null;
 	let waitMs = FIRST_WAIT_MS;

@@ -37,7 +37,7 @@ class Dots:
 @dataclass(frozen=True)
 class Point:
     x: float
-    y: float
+    y: float | None  # None interrupts the line
     low: float | None = None
     high: float | None = None
 

@@ -32,7 +32,6 @@ def report(
     page = html_page(found, title)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(page)
+    results = f"{len(found)} result{'' if len(found) == 1 else 's'}"
     size_mb = len(page.encode()) / 1e6
-    Console().print(
-        f"wrote {output}: {len(found)} results, {size_mb:.1f} MB", soft_wrap=True, highlight=False
-    )
+    Console(highlight=False, soft_wrap=True).print(f"wrote {output}: {results}, {size_mb:.1f} MB")

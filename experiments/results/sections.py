@@ -7,6 +7,7 @@ from typing import Any
 
 from experiments.results.checked_figures import UnknownBench, bench_of, escaped
 from experiments.results.combofunc_sections import combofunc, planner
+from experiments.results.dashboard_section import dashboard
 from experiments.results.escra_section import escra
 from experiments.results.fcma_sections import expander, joint, nodes, solver
 from experiments.results.kneescale_sections import knee_search, kneescale
@@ -35,6 +36,7 @@ SECTIONS: Mapping[str, Callable[[Figures], Section]] = {
     "pulsenet --simulated": pulsenet,
     "pulsenet --starts": starts,
     "node-model --pulls-only": pulls,
+    "dashboard": dashboard,
 }
 
 

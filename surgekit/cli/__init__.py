@@ -30,6 +30,7 @@ _COMMANDS = {
     "top": "surgekit.cli.top",
     "bench": "experiments.commands",
     "report": "experiments.results.report_command",
+    "docs": "surgekit.cli.docs",
     "fcma": "surgekit.cli.fcma",
     "certificates": "surgekit.cli.certificates",
     "metrics-api": "surgekit.cli.metrics_api",

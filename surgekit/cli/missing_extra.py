@@ -11,7 +11,7 @@ import traceback
 __all__ = ["extra_for"]
 
 # Modules that come with no other extra. The rest is known by the package that failed to import it.
-_LAB_ONLY = {"experiments", "kwok", "matplotlib", "pyroute2", "uvloop"}
+_LAB_ONLY = {"experiments", "kwok", "matplotlib", "playwright", "pyroute2", "uvloop"}
 _EXTRA_BY_PACKAGE = {
     "cluster_autoscaler_hook": "fcma",
     "cluster_view": "view",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import Annotated
 
+import structlog
 import typer
 
 from surgekit.cli.cluster_view import Context, SettingsFile, open_view
@@ -35,6 +37,8 @@ def top(
     if json_file is None and not cost:
         from cluster_view.terminal import Terminal
 
+        # A line of a log would be written over the tables.
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
         view.start()
         Terminal(view.state, view.sources.apply, time.time).run()
         view.stop()

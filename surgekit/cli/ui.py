@@ -27,8 +27,10 @@ def ui(
     """Show the cluster in a browser: nodes, prices, functions, and each decision with its reasons."""
     from cluster_view.server import serve
     from cluster_view.settings import Settings
+    from surgekit.process import logs
     from surgekit.process.settings import load
 
+    logs.configure()
     given = load(Settings, settings)
     view = open_view(given, lab, kubeconfig, context)
     page = serve(view, given.bind, port)

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from cluster_view.model import Snapshot
 from tests.browser import quiet_page
+from tests.cluster_view import objects
 from tests.cluster_view.clusters import (
     HOSTILE,
     change_of,
@@ -53,14 +54,18 @@ def test_a_click_on_a_pod_shows_who_lost_by_how_much(browser: Browser) -> None:
     snapshot = small()
     pod = next(pod for pod in snapshot["pods"].values() if pod["phase"] == "Creating")
     with served(snapshot) as feed, quiet_page(browser, network=True) as page:
-        feed.explanations[pod["key"]] = made_explanation(pod["key"], list(snapshot["nodes"])[:8])
+        ranked = {f"node-{n}": 0.6 + 0.2 * n for n in range(8)}
+        feed.placements[pod["key"]] = objects.placement(pod["key"], ranked, mode="enforce", bound_to="node-0")
         page.goto(feed.url)
         page.get_by_role("link", name=pod["key"]).click()
         rows = page.get_by_role("table", name="Nodes by cost").get_by_role("row")
         expect(rows).to_have_count(9)
         expect(rows.nth(1)).to_contain_text("best")
         expect(rows.nth(2)).to_contain_text("+200 ms")
-        expect(page.get_by_role("complementary")).to_contain_text("creation")
+        expect(page.get_by_role("complementary")).to_contain_text(
+            "the scheduler was told that node-0 is best"
+        )
+        expect(rows.nth(1).get_by_role("cell").first).to_contain_text("creation alone 0.6")
 
 
 def test_everything_is_reached_by_keyboard(browser: Browser) -> None:
@@ -146,7 +151,7 @@ def test_a_lost_stream_is_said_and_comes_back(browser: Browser) -> None:
         expect(page.get_by_role("status")).to_have_text("live")
         feed.lose()
         expect(page.get_by_role("status")).to_contain_text("Connection lost")
-        feed.broken = False
+        feed.restore()
         expect(page.get_by_role("status")).to_have_text("live")
         page.close()
 

@@ -89,6 +89,8 @@ def test_functions_and_decisions_have_their_tables(world: World) -> None:
         assert column(app.functions) == ["KneePolicy/shop/web"]
         assert column(app.functions, 4) == ["6"]
         await pilot.press("3")
+        await pilot.pause()
+        assert "6 wanted: the knee is at 6" in str(app.query_one("#below", Static).render())
         assert column(app.decisions, 5) == ["4 replicas, 6 wanted: the knee is at 6"]
         world.put(objects.knee_policy("web", wanted=7, at_s=START_S + 60))
         app.round()

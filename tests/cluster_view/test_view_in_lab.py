@@ -102,7 +102,7 @@ def test_a_pod_appears_with_the_reason_for_its_place(
         return any("the scheduler was told" in why for why in reader.now["pods"][key]["why"])
 
     cluster.wait_for(has_reason, "the pod with its reason")
-    record_property("seconds", time.monotonic() - began_s)  # under 2 on a quiet machine: surgekit bench ui
+    record_property("seconds", time.monotonic() - began_s)
     pod = reader.now["pods"][key]
     assert pod["node"] in reader.now["nodes"]
     cluster.wait_for(lambda: reader.now["pods"][key]["phase"] == "Ready", "the pod Ready")

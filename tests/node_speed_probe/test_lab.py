@@ -228,7 +228,7 @@ def test_shadow_measures_and_writes_nothing(installed: Lab, model: None, namespa
     port = start(lab, "shadow", mode="shadow")
     try:
         bursts(lab, namespace, 1)
-        measured = 'surgekit_probe_tau_create_seconds{node="node-1"} 0.'
+        measured = 'surgekit_probe_tau_create_relative_error{node="node-1"} 0.'  # 1.0: a guess
         lab.wait_for(lambda: measured in get(port, "/metrics"), measured)
         assert "surgekit_probe_leader" not in get(port, "/metrics"), "nobody leads"
         assert speeds(lab) == {}

@@ -12,7 +12,7 @@ from tests.commands import Commands, Ended
 from tests.packaging.test_extras import distributions
 from tests.surgekit.cli.test_commands_alike import COMMANDS
 
-HIDDEN = ("experiments", "kwok", "matplotlib", "pyroute2", "textual", "uvloop")
+HIDDEN = ("experiments", "kwok", "matplotlib", "playwright", "pyroute2", "textual", "uvloop")
 LAB_GROUPS = ("bench", "demo", "lab", "report")
 IN_THE_IMAGE = sorted(words for words in COMMANDS if words[0] not in LAB_GROUPS)
 

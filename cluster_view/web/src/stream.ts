@@ -4,8 +4,8 @@ import type { Change, Snapshot } from "./model";
 
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 15_000;
-/** The server says something at least every few seconds, if only that nothing changed. */
-export const SILENCE_MS = 20_000;
+/** More than twice what the server is silent at most (server.py, _HEARTBEAT_S): `alive` comes when nothing changes. */
+const SILENCE_MS = 25_000;
 
 export interface Handlers {
   onState(snapshot: Snapshot): void;

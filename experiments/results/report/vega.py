@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from math import floor, log10
 from typing import Any
 
-from experiments.results.plot import Curve, Dot, Dots, Lines, Plot
+from experiments.results.plot import Curve, Dot, Dots, Lines, Plot, Point
 
 __all__ = ["specification"]
 
@@ -130,7 +130,7 @@ def _lines(plot: Lines) -> Spec:
     drawn = sorted(zip(plot.curves, colours, places, strict=True), key=lambda found: found[0].ours)
     for curve, colour, place in drawn:
         layers += _curve(curve, colour, x, y)
-        last = {"x": curve.points[-1].x, "y": place, "label": _plain(curve.label)}
+        last = {"x": _last(curve).x, "y": place, "label": _plain(curve.label)}
         # Far from their points, labels are a list at the right edge.
         at = {"x": {"value": "width"} if moved > _MOST_MOVED else x, "y": y, "text": {"field": "label"}}
         for layer in _text(at | {"color": {"value": colour}}, "bold" if curve.ours else "normal"):
@@ -183,6 +183,10 @@ def _text(encoding: Spec, weight: str = "normal") -> Iterator[Spec]:
     yield {"mark": mark, "encoding": encoding}
 
 
+def _last(curve: Curve) -> Point:
+    return next((point for point in reversed(curve.points) if point.y is not None), Point(0, 0))
+
+
 def _shared_x(curves: Sequence[Curve]) -> Sequence[float]:
     """The values of a parameter that was varied; none if each curve has its own."""
     found = {tuple(sorted(p.x for p in curve.points)) for curve in curves}
@@ -193,11 +197,11 @@ def _places(curves: Sequence[Curve], low: float, high: float, logarithmic: bool)
     """Where labels stand on the y axis: beside the last points, but not on each other. And how many pixels
     the farthest is from its point."""
 
-    def pixels(value: float) -> float:
-        return _share(value, low, high, logarithmic) * _HEIGHT
+    def pixels(index: int) -> float:
+        return _share(_last(curves[index]).y or 0.0, low, high, logarithmic) * _HEIGHT
 
-    ends = sorted(range(len(curves)), key=lambda i: pixels(curves[i].points[-1].y))
-    at = [pixels(curves[i].points[-1].y) for i in ends]
+    ends = sorted(range(len(curves)), key=pixels)
+    at = [pixels(i) for i in ends]
     for i in range(1, len(at)):
         at[i] = max(at[i], at[i - 1] + _LABEL_APART)
     over = max(0.0, at[-1] - _HEIGHT) if at else 0.0
@@ -206,7 +210,7 @@ def _places(curves: Sequence[Curve], low: float, high: float, logarithmic: bool)
         for i in range(len(at) - 2, -1, -1):
             at[i] = min(at[i], at[i + 1] - _LABEL_APART)
     found = dict(zip(ends, at, strict=True))
-    moved = max((abs(found[i] - pixels(curves[i].points[-1].y)) for i in found), default=0.0)
+    moved = max((abs(found[i] - pixels(i)) for i in found), default=0.0)
     return [_value(found[i] / _HEIGHT, low, high, logarithmic) for i in range(len(curves))], moved
 
 
@@ -224,7 +228,7 @@ def _value(share: float, low: float, high: float, logarithmic: bool) -> float:
 
 def _scale(values: Sequence[float], logarithmic: bool, zero: bool, ticks: Sequence[float] = ()) -> Spec:
     """Domain and ticks. A logarithmic one needs values above 0: others make it linear."""
-    low, high = min(values), max(values)
+    low, high = min(values, default=0.0), max(values, default=1.0)
     if logarithmic and low > 0:
         room = (high / low) ** 0.06 if high > low else 1.3
         low, high = low / room, high * room
@@ -232,7 +236,7 @@ def _scale(values: Sequence[float], logarithmic: bool, zero: bool, ticks: Sequen
         axis = {"values": list(marks), "format": "~g", "grid": True}
         return {"scale": {"type": "log", "domain": [low, high], "nice": False}, "axis": axis}
     room = (high - low) * 0.06 or abs(high) * 0.1 or 1.0
-    low, high = 0.0 if zero else low - room, high + room
+    low, high = 0.0 if zero or low == high == 0 else low - room, high + room
     return {
         "scale": {"domain": [low, high], "nice": False, "zero": False},
         "axis": {"tickCount": 6, "grid": True},

@@ -13,6 +13,7 @@ from experiments.results.about import about
 from experiments.results.checked_figures import UnknownBench, bench_of
 from experiments.results.command import keep, with_table, write
 from experiments.results.page import page, summary_table
+from experiments.results.plot import Lines
 from experiments.results.sections import section
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -68,6 +69,7 @@ def test_what_is_kept_has_no_raw_measurements(tmp_path: Path) -> None:
 
 RATIO = {"geomean": 1.254, "low": 1.1, "high": 1.4}
 CELL = {"measured_s": 1.0, "lower_quartile_s": 0.9, "upper_quartile_s": 1.1, "emulated_s": 1.2, "error": 0.2}
+PANEL = {"title": "a", "unit": "s", "lines": [{"name": "x", "at_s": [2, 4, 8], "values": [1.0, 2.0, 3.0]}]}
 COSTS = {
     "cost_ratio_total": 0.966,
     "cost_ratio_mean": 0.98,
@@ -144,6 +146,11 @@ COSTS = {
                 "greedy_excess_worst": 4.65,
             },
             ("ours", "0.00%", "0.0%", "0"),
+        ),
+        (
+            "dashboard",
+            {"parts": ["probe"], "seconds": 60, "silent": ["b"], "answered": [PANEL]},
+            ("a", "1"),
         ),
         (
             "node-model --pulls-only",
@@ -283,3 +290,16 @@ def test_one_seed_of_escras_bench_gives_no_line_in_the_readme() -> None:
     figures = json.loads(file.read_text())
     assert section(figures | {"seeds": [2001]}).summary is None
     assert section(figures | {"seeds": [2001, 2002, 2003]}).summary is not None
+
+
+def test_a_line_of_the_dashboard_has_gaps_where_prometheus_had_no_answer() -> None:
+    line = {"name": "x", "at_s": [2, 4, 8], "values": [1.0, 2.0, 3.0]}
+    figures = {
+        "parts": [],
+        "seconds": 8,
+        "silent": [],
+        "answered": [{"title": "a", "unit": "s", "lines": [line]}],
+    }
+    (plot,) = section({"about": ABOUT | {"command": "surgekit bench dashboard"}} | figures).plots
+    assert isinstance(plot, Lines)
+    assert [(p.x, p.y) for p in plot.curves[0].points] == [(2, 1), (4, 2), (6, None), (8, 3)]

@@ -167,7 +167,7 @@ def test_the_command_writes_it(tmp_path: Path, commands: Commands) -> None:
     file.write_text(json.dumps(FIGURES))
     done = commands.run("report", str(file), "--output", "shared/page.html", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "wrote shared/page.html: 1 results, 0.8 MB\n"
+    assert done.stdout == "wrote shared/page.html: 1 result, 0.8 MB\n"
     assert "KneeScale: the search alone" in (tmp_path / "shared" / "page.html").read_text()
 
 

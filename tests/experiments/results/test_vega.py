@@ -54,3 +54,11 @@ def test_a_name_is_a_value_of_the_data_only() -> None:
     spec = specification(Dots("t", "x", [Dot(name, 2.0)]))
     assert name in json.dumps(spec["data"])
     assert name not in json.dumps(spec["layer"])
+
+
+def test_a_line_ends_where_there_is_no_value() -> None:
+    gap = Curve("a", [Point(1, 1), Point(2, None), Point(3, 2), Point(4, None)])
+    spec = specification(Lines("t", "x", "y", [gap]))
+    line = next(layer for layer in spec["layer"] if layer["mark"]["type"] == "line")
+    assert [value["y"] for value in line["data"]["values"]] == [1, None, 2, None]
+    assert spec["layer"][-1]["data"]["values"][0]["x"] == 3, "the label stands at the last value"
