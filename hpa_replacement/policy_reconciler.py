@@ -270,7 +270,10 @@ class PolicyReconciler:
 def _if_not_applied(before: State, decided: Scaling) -> Scaling:
     """Keep the state of before: a search would take the present replicas for all the cluster can start."""
     now = decided.state
-    return replace(decided, state=replace(before, decided_at_s=now.decided_at_s, spending=now.spending))
+    kept = replace(
+        before, decided_at_s=now.decided_at_s, spending=now.spending, idle_since_s=now.idle_since_s
+    )
+    return replace(decided, state=kept)
 
 
 def _key(obj: Json) -> str:

@@ -26,6 +26,9 @@ class Settings(LeaderSettings, PrometheusSettings):
         False,
         "whether to serve Knative's PodAutoscalers of class knee.surgekit.dev, where Knative is installed",
     )
+    knative_namespace: str = setting(
+        "knative-serving", "where Knative's ConfigMap config-autoscaler and its activators are"
+    )
     knative_max_scale: int = setting(
         100, "most replicas of a revision without max-scale, or with 0, which to Knative is no limit",
         minimum=1, maximum=100000,

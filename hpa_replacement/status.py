@@ -12,13 +12,13 @@ import msgspec
 from hpa_replacement.decision.model import Sample, Scaling, State
 from hpa_replacement.search.state import Point, SearchState
 from surgekit.decision import Decision
-from surgekit.kube.conditions import stamp
+from surgekit.kube.conditions import stamp, unix_s
 
 __all__ = ["read_state", "status_of"]
 
 Json = dict[str, Any]
 # Fields of State with a place of their own in the status; the others are under `scaling`.
-_SEPARATE = frozenset({"known", "evidence", "search", "spending"})
+_SEPARATE = frozenset({"known", "evidence", "search", "spending", "idle_since_s"})
 _POINT = tuple(f.name for f in fields(Point))
 _SCALING = tuple(f.name for f in fields(State) if f.name not in _SEPARATE)
 
@@ -30,6 +30,7 @@ def status_of(decision: Decision[Scaling], sample: Sample | None, replicas: int 
         "replicas": replicas,
         "targetReplicas": state.asked,
         "decidedAt": stamp(now_s),
+        "idleSince": None if state.idle_since_s is None else stamp(state.idle_since_s),
         "knownKnees": [
             {
                 "throughputPerSecond": k.throughput_per_s,
@@ -84,6 +85,7 @@ def read_state(status: Mapping[str, Any]) -> State:
             for k in status.get("knownKnees") or ()
         ]
         plain["evidence"] = [dict(zip(_POINT, p, strict=True)) for p in scaling.get("evidence") or ()]
+        plain["idle_since_s"] = unix_s(status.get("idleSince"))
         # Check every type here, so that an error shows here and not in a decision.
         state = msgspec.convert(plain, State)
         if any(k.replicas < 1 for k in state.known) or min(state.asked or 0, state.searched_from) < 0:

@@ -33,6 +33,7 @@ class Arm:
     memory_limited: bool = True
     memory_factor: float | None = None  # if it is another one than that of CPU
     autopilot_every_s: float | None = None
+    vpa_half_life_s: float | None = None
     ours: Parameters | None = None
     report_period_s: float = 0.1
 
@@ -88,6 +89,7 @@ _ALL = (
     Arm("burst", burst=True),
     Arm(AUTOPILOT, autopilot_every_s=1.0),
     Arm("autopilot_burst", burst=True, autopilot_every_s=1.0),
+    Arm("vpa", vpa_half_life_s=86_400.0),
     Arm("ours_0_75", 0.75, ours=_BEST),
     Arm("ours_1", 1.0, ours=_BEST),
     Arm("ours_1_5", 1.5, ours=_BEST),
@@ -106,6 +108,7 @@ BASELINES = {
     "burst": "ours_1_5",
     AUTOPILOT: "ours_1_5",
     "autopilot_burst": "ours_1_5",
+    "vpa": "ours_1_5",
     "ours_no_burst": "ours_1_5",
     "paper": "ours_1_5",
     "published": "ours_1_5",

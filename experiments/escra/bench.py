@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.escra import stock_resize, swarm_over_grpc
 from experiments.escra.applications import APPLICATIONS
 from experiments.escra.arms import Arm, Peaks, sums
 from experiments.escra.chain import Chain
@@ -25,6 +26,7 @@ from experiments.escra.running import running
 from experiments.escra.serverless.figures import serverless_figures
 from experiments.escra.serverless.play import play as play_serverless
 from experiments.escra.traffic import answers, play
+from experiments.escra.vpa import VpaLimits
 from limit_allocator.allocation.model import PERIOD_US
 
 __all__ = ["limiter_of", "run"]
@@ -81,6 +83,16 @@ def run(plan: Plan, partial: Path | None, say: Say) -> Json:
             for name in plan.stepping:
                 say(f"a load in steps, {name}")
                 found["stepping"][name] = once(f"stepping/{name}", bound(stepping, node, name, limiter_of))
+        if plan.scale_containers:
+            found["scale"] = []
+            for count in plan.scale_containers:
+                say(f"the controller with {count} containers")
+                found["scale"].append(once(f"scale/{count}", bound(swarm_over_grpc.measure, count)))
+            found["containers_per_core"] = found["scale"][-1]["containers_per_core"]
+        if plan.stock_resize:
+            say("in-place resize through the API, on a real node")
+            resized = once("stock_resize", bound(stock_resize.play, node))
+            found["stepping"] = found.get("stepping", {}) | resized
         return found | _serverless(node, plan, once, say)
 
 
@@ -96,11 +108,13 @@ def _serverless(node: Node, plan: Plan, once: Callable[[str, Callable[[], Json]]
 
 
 def limiter_of(arm: Arm, cpu_us: int, memory_bytes: int, history: Sequence[History] = ()) -> Limiter:
-    """What sets limits. The global limits are for ours, the history is for Autopilot."""
+    """What sets limits. The global limits are for ours, the history is for those that learn."""
     if arm.ours:
         return Chain(arm.ours, cpu_us, memory_bytes, arm.report_period_s)
     if arm.autopilot_every_s:
         return AutopilotLimits(arm.autopilot_every_s, history, burst=arm.burst)
+    if arm.vpa_half_life_s:
+        return VpaLimits(history, arm.vpa_half_life_s)
     return Limiter()
 
 

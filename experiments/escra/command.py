@@ -30,6 +30,7 @@ class Options:
     profile_window_s: float | None = None
     rest_only: bool = False  # no applications: reaction, steps and functions
     serverless_only: bool = False
+    stock_resize: bool = False
 
 
 def plan_of(options: Options) -> Plan:
@@ -39,7 +40,7 @@ def plan_of(options: Options) -> Plan:
     if unknown := [arm for arm in options.arms if arm not in ARMS]:
         raise typer.BadParameter(f"{unknown[0]!r} is not one of {', '.join(ARMS)}", param_hint="--arm")
     plan = Plan.quick() if options.quick else Plan()
-    plan = replace(plan, data=options.trace, sweep=options.sweep)
+    plan = replace(plan, data=options.trace, sweep=options.sweep, stock_resize=options.stock_resize)
     if options.seeds:
         plan = replace(plan, seeds=options.seeds)
     if options.profile_window_s:
@@ -47,7 +48,7 @@ def plan_of(options: Options) -> Plan:
     if options.rest_only or options.serverless_only:
         plan = replace(plan, applications=())
     if options.serverless_only:
-        plan = replace(plan, reaction_containers=0, reaction_s=0.0, stepping=())
+        plan = replace(plan, reaction_containers=0, reaction_s=0.0, stepping=(), scale_containers=())
     if not has_burst():
         plan = replace(plan, arms=[arm for arm in plan.arms if not ARMS[arm].burst])
     if options.arms:
@@ -66,6 +67,17 @@ def show(found: Mapping[str, Any], json_file: Path | None) -> None:
         console.print(
             f"reaction with {reaction['containers']} containers: p50 {reaction.get('p50')} ms, "
             f"p99 {reaction.get('p99')} ms of {reaction['episodes']}; {reaction['unanswered']} not answered"
+        )
+    for scale in found.get("scale", ()):
+        console.print(
+            f"the controller with {scale['containers']} containers: {scale['core_share']:.2f} of a core, "
+            f"{scale['containers_per_core']:.0f} containers a core; decisions p99 "
+            f"{scale['decision_cpu_ms']['p99']:.1f} ms; {scale['changed_share']:.0%} of limits change a tick"
+        )
+    if resized := found.get("stepping", {}).get("stock_resize"):
+        console.print(
+            f"in-place resize: {resized['resizes']} patches, answered after {resized['answered_ms']['p50']} "
+            f"ms, written after {resized['written_ms']['p50']} ms (p99 {resized['written_ms']['p99']})"
         )
     if found.get("serverless"):
         _show_serverless(console, found)

@@ -19,7 +19,7 @@ from experiments.escra.plan import Plan
 from limit_allocator.allocation.model import PERIOD_US
 from limit_allocator.cgroups.container import Limits
 
-__all__ = ["reaction", "stepping"]
+__all__ = ["followed", "reaction", "stepping"]
 
 Json = dict[str, Any]
 Make = Callable[[Arm, int, int], Limiter]
@@ -52,10 +52,11 @@ def stepping(node: Node, name: str, make: Make) -> Json:
         Observer(node.hierarchy, cgroups) as observer,
     ):
         time.sleep(STEPPING_S)
-    return _followed(observer.observed)
+    return followed(observer.observed)
 
 
-def _followed(seen: Observed) -> Json:
+def followed(seen: Observed) -> Json:
+    """How the limit of the one container followed its use."""
     limit, used = (np.asarray(column)[:, 0] for column in (seen.limit_cores, seen.used_cores))
     return {
         "at_s": [round(at_s - seen.at_s[0], 2) for at_s in seen.at_s],

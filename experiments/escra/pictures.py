@@ -15,7 +15,9 @@ __all__ = ["draw_all"]
 _COLOURS = {
     "ours_1_5": "#1f6fb4", "ours_1": "#5fa2d9", "ours_0_75": "#a9cfee", "static_1_5": "#4d4d4d",
     "static_1": "#9a9a9a", "static_1_cpu": "#7d8ca3", "static_0_75": "#cfcfcf",
-    AUTOPILOT: "#e08e2b", "no_limit": "#2a9d8f",
+    AUTOPILOT: "#e08e2b", "autopilot_burst": "#c9a227", "vpa": "#6a4c93", "ours_no_burst": "#7fb3d5",
+    "stock_resize": "#bc6c25", "ours_on_a_kubelet": "#1f6fb4",
+    "no_limit": "#2a9d8f",
     "burst": "#8ab17d", "paper": "#d1495b", "published": "#8d5a97",
 }  # fmt: skip
 _PERCENTILES = np.arange(0, 101, 5)  # of a run's `cdf`

@@ -21,7 +21,7 @@ _QUICK_ARMS = (
     "ours_1_5",
 )  # fmt: skip
 _MIB = 1 << 20
-_START_S, _STEPPING_RUN_S = 3.0, 32.0
+_START_S, _STEPPING_RUN_S, _SCALE_S, _RESIZE_S = 3.0, 32.0, 25.0, 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,8 @@ class Plan:
     reaction_s: float = 60.0
     stepping: Sequence[str] = ("ours_1_5", "paper", "published", AUTOPILOT)  # arms
     serverless: Serverless | None = field(default_factory=Serverless)
+    scale_containers: Sequence[int] = (5_000, 10_000)  # of a swarm over gRPC
+    stock_resize: bool = False  # needs a real node
     sweep: bool = False
     data: Path | None = None  # of another Azure sample
 
@@ -63,7 +65,7 @@ class Plan:
         """Within 15 minutes."""
         return cls(
             REPORTED[:1], ("exponential", "burst"), arms=_QUICK_ARMS, measured_s=10.0, warm_up_s=4.0,
-            reaction_s=30.0, stepping=("ours_1_5", AUTOPILOT),
+            reaction_s=30.0, stepping=("ours_1_5", AUTOPILOT), scale_containers=(5_000,),
             serverless=Serverless(image_s=16.0, jobs=1, tasks=60, paper=False),
         )  # fmt: skip
 
@@ -78,6 +80,7 @@ class Plan:
         runs = [*self.profiles(), *self.runs()]
         applications_s = sum(self.warm_up_s + run.measured_s + _START_S for run in runs)
         rest_s = self.reaction_s + _STEPPING_RUN_S * len(self.stepping)
+        rest_s += _RESIZE_S * self.stock_resize + _SCALE_S * len(self.scale_containers)
         if self.serverless:
             run_s = self.serverless.run_s
             rest_s += sum(
@@ -128,6 +131,8 @@ def _variations() -> Iterator[tuple[str, Arm]]:
             yield f"{parameter}={value:g}", changed(arm, **{parameter: value})
     for every_s in (1.0, 10.0, 30.0, 60.0, 300.0):
         yield f"every_s={every_s:g}", replace(ARMS[AUTOPILOT], autopilot_every_s=every_s)
+    for half_life_s in (10.0, 60.0, 86_400.0):
+        yield f"half_life_s={half_life_s:g}", replace(ARMS["vpa"], vpa_half_life_s=half_life_s)
 
 
 def read_finished(partial: Path | None) -> dict[str, Any]:

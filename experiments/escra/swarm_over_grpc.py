@@ -38,6 +38,7 @@ _AGENT = "surgekit-limit-agent"
 _TICK_S = 0.1
 _STATUS_EVERY_S = 0.5
 _WARM_UP = 40  # ticks
+_CHANGING = 0.03  # share that needs another limit each tick; `changed_share` says how many limits change
 
 
 class _Controller:
@@ -142,7 +143,9 @@ class _Stream:
         raise RuntimeError(f"{self.agent.node}: {await self._call.code()}: {await self._call.details()}")
 
 
-def measure(containers: int, ticks: int, per_application: int, changing: float) -> dict[str, Any]:
+def measure(
+    containers: int, ticks: int = 100, per_application: int = 100, changing: float = _CHANGING
+) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as directory:
         tls = Path(directory)
         ensure(tls, ["localhost"], [_AGENT], datetime.now(UTC))
@@ -229,7 +232,7 @@ def main() -> None:
     parser.add_argument("--containers", type=int, nargs="+", default=[5_000, 10_000])
     parser.add_argument("--per-application", type=int, default=100, help="containers of an application")
     parser.add_argument(
-        "--changing", type=float, default=0.03, help="share that needs another limit each tick"
+        "--changing", type=float, default=_CHANGING, help="share that needs another limit each tick"
     )
     parser.add_argument("--ticks", type=int, default=100)
     parser.add_argument("--json", type=Path)

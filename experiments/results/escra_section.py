@@ -19,6 +19,7 @@ _LIMITS = {
     "burst": "static limits, 1.5 x peak, with cfs burst",
     "autopilot": "Autopilot every second",
     "autopilot_burst": "Autopilot every second, with cfs burst",
+    "vpa": "Vertical Pod Autoscaler's recommender every second",
     "ours_no_burst": "ours without cfs burst",
     "paper": "the paper's equations",
     "published": "the authors' program",

@@ -13,8 +13,8 @@ EXTERNAL, CUSTOM = "external.metrics.k8s.io", "custom.metrics.k8s.io"
 VERSIONS = {EXTERNAL: "v1beta1", CUSTOM: "v1beta2"}
 POLICIES = "kneepolicies.surgekit.dev"  # resource.group, as custom.metrics names resources
 _RESOURCES = {
-    EXTERNAL: (METRIC, "ExternalMetricValueList"),
-    CUSTOM: (f"{POLICIES}/{METRIC}", "MetricValueList"),
+    EXTERNAL: ("ExternalMetricValueList", [METRIC]),
+    CUSTOM: ("MetricValueList", [f"{POLICIES}/{METRIC}", f"pods/{METRIC}"]),
 }
 
 
@@ -27,13 +27,14 @@ def group(name: str) -> Json:
 
 
 def resource_list(name: str) -> Json:
-    resource, kind = _RESOURCES[name]
+    kind, resources = _RESOURCES[name]
     return {
         "kind": "APIResourceList",
         "apiVersion": "v1",
         "groupVersion": f"{name}/{VERSIONS[name]}",
         "resources": [
             {"name": resource, "singularName": "", "namespaced": True, "kind": kind, "verbs": ["get"]}
+            for resource in resources
         ],
     }
 

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from surgekit.process.modes import Mode
 
-__all__ = ["METRIC", "POLICY_LABEL", "NotFound", "PolicyFacts", "PolicyTable", "TargetValue"]
+__all__ = [
+    "METRIC",
+    "POLICY_LABEL",
+    "NotFound",
+    "PodFacts",
+    "PodValues",
+    "PolicyFacts",
+    "PolicyTable",
+    "TargetValue",
+]
 
 METRIC = "knee-replicas"
 POLICY_LABEL = "policy"
@@ -42,6 +51,24 @@ class TargetValue:
     policy: str
     replicas: int
     decided_at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """A pod of a revision of Knative's."""
+
+    name: str
+    revision: str
+    labels: Mapping[str, str]
+    pending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PodValues:
+    """What is served for each pod of a policy's target, in thousandths."""
+
+    target: TargetValue
+    values: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import flask
 import orjson
@@ -22,10 +23,10 @@ from hpa_replacement.adapter.authentication import (
 )
 from hpa_replacement.adapter.authorisation import AccessRequest, Authoriser
 from hpa_replacement.adapter.metrics import Metrics
-from hpa_replacement.adapter.model import NotFound, TargetValue
+from hpa_replacement.adapter.model import NotFound
 from hpa_replacement.adapter.refusal import Refusal
 from hpa_replacement.adapter.settings import Settings
-from hpa_replacement.adapter.table import Policies
+from hpa_replacement.adapter.table import KnativePods, Policies
 from surgekit.kube.client import ApiError, Kube, KubeUnreachable
 from surgekit.kube.events import EventRecorder
 from surgekit.kube.table import Unreadable
@@ -41,6 +42,7 @@ __all__ = ["Application", "run"]
 log = structlog.get_logger(__name__)
 _LOAD_S = 20.0  # under the 30 s gunicorn gives a worker to begin
 Answer = flask.typing.ResponseReturnValue
+T = TypeVar("T")
 
 
 class Application:
@@ -51,12 +53,15 @@ class Application:
         self._events = EventRecorder(kube, "adapter")
         unreadable = Unreadable(self._events)
         self.policies = Policies(kube, unreadable)
+        self.pods = KnativePods(kube, unreadable) if settings.knative else None
         self._directory = tempfile.TemporaryDirectory(prefix="surgekit-adapter-")
         self._ca_file = Path(self._directory.name) / "request-header-ca.crt"
         self._front_proxy = FrontProxy(kube, unreadable, self._ca_file)
         self._tokens = TokenReviews(kube)
         self._authoriser = Authoriser(kube, settings.allowed_for_s, settings.denied_for_s)
-        self._limits = values.Limits(settings.max_age_intervals, settings.max_input_age_s)
+        self._limits = values.Limits(
+            settings.max_age_intervals, settings.max_input_age_s, settings.hpa_tolerance
+        )
         self.metrics = Metrics(self.policies.count, self.input_age_s)
         self.registry = self.metrics.registry
         self.registry.register(unreadable)
@@ -68,6 +73,8 @@ class Application:
         self._events.start()
         self._front_proxy.start()
         self.policies.start()
+        if self.pods:
+            self.pods.start()
         return self
 
     def load(self) -> None:
@@ -92,6 +99,8 @@ class Application:
         for port in self.ports:
             port.close()
         self.policies.stop()
+        if self.pods:
+            self.pods.stop()
         self._front_proxy.stop()
         self._events.stop()
         self._directory.cleanup()
@@ -128,7 +137,8 @@ class Application:
         raise Refusal(401, f"neither the front proxy (there is {shown}) nor a bearer token")
 
     def picture(self) -> values.Picture:
-        return values.Picture(self.policies.table, self.input_age_s(), time.time(), self._limits)
+        pods_age_s = self.pods.age_s(time.monotonic()) if self.pods else math.inf
+        return values.Picture(self.policies.table, self.input_age_s(), time.time(), self._limits, pods_age_s)
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         return self._flask(environ, start_response)
@@ -169,6 +179,16 @@ def _flask(application: Application) -> flask.Flask:
         found = values.named(application.picture(), namespace, name, metric, selector)
         return _answer(found, values.custom_list)
 
+    @app.get(f"{custom}/namespaces/<namespace>/pods/*/<metric>")
+    def pods_metric(namespace: str, metric: str) -> Answer:
+        of_pods, of_metric = (
+            selectors.parse(flask.request.args.get(key, ""))
+            for key in ("labelSelector", "metricLabelSelector")
+        )
+        pods = application.pods.selected(namespace, of_pods) if application.pods else []
+        found = values.for_pods(application.picture(), metric, pods, namespace, of_metric)
+        return _answer(found, values.pods_list)
+
     @app.before_request
     def authorise() -> None:
         """Come before every handler, whatever the method: metrics are resources, all else is a path."""
@@ -180,7 +200,7 @@ def _flask(application: Application) -> flask.Flask:
         parts = flask.request.path.split("/")
         group = parts[2] if len(parts) > 2 and parts[2] in discovery.VERSIONS else "none"
         metrics.requests.labels(group, str(response.status_code)).inc()
-        if flask.request.endpoint in ("external_metric", "custom_metric"):
+        if flask.request.endpoint in ("external_metric", "custom_metric", "pods_metric"):
             metrics.seconds.observe(time.perf_counter() - flask.g.begin_s)
         return response
 
@@ -228,6 +248,16 @@ def _access_request() -> AccessRequest:
                 namespace=names["namespace"],
                 name=names["name"],
             )
+        case "pods_metric":
+            return AccessRequest(
+                "get",
+                group=discovery.CUSTOM,
+                version=discovery.VERSIONS[discovery.CUSTOM],
+                resource="pods",
+                subresource=names["metric"],
+                namespace=names["namespace"],
+                name="*",
+            )
         case _:
             return AccessRequest(request.method.lower(), path=request.path)
 
@@ -238,7 +268,7 @@ def _known(group: str, version: str | None = None) -> None:
         raise Refusal(404, f"{group}{f'/{version}' if version else ''} is not served here")
 
 
-def _answer(found: TargetValue | NotFound, listed: Callable[[TargetValue], dict[str, Any]]) -> Answer:
+def _answer(found: T | NotFound, listed: Callable[[T], dict[str, Any]]) -> Answer:
     if isinstance(found, NotFound):
         raise Refusal(404, found.reason)
     return _json(listed(found))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from hpa_replacement.adapter.pods_metric import HIGHEST_TOLERANCE
 from surgekit.process.settings import ProcessSettings, setting
 
 __all__ = ["Settings"]
@@ -22,6 +23,13 @@ class Settings(ProcessSettings):
     max_input_age_s: float = setting(
         60.0, "nothing is served when the watch of KneePolicies is older than this many seconds",
         minimum=5.0, maximum=3600.0,
+    )  # fmt: skip
+    knative: bool = setting(
+        False, "whether to serve Pods metrics to Knative's HPA class; watches the pods of revisions"
+    )
+    hpa_tolerance: float = setting(
+        0.1, "kube-controller-manager's --horizontal-pod-autoscaler-tolerance, for Pods metrics",
+        minimum=0.0, maximum=HIGHEST_TOLERANCE,
     )  # fmt: skip
     allowed_for_s: float = setting(
         60.0, "seconds to cache that a user may read a metric", minimum=0.0, maximum=600.0

@@ -6,7 +6,8 @@ reason, never 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -15,14 +16,27 @@ from hpa_replacement.adapter.model import (
     METRIC,
     POLICY_LABEL,
     NotFound,
+    PodFacts,
+    PodValues,
     PolicyFacts,
     PolicyTable,
     TargetValue,
 )
+from hpa_replacement.adapter.pods_metric import MOST_REPLICAS, pod_values
 from surgekit.kube.label_selector import LabelSelector
 from surgekit.process.modes import Mode
 
-__all__ = ["Limits", "Picture", "custom_list", "external_list", "named", "selected", "withheld"]
+__all__ = [
+    "Limits",
+    "Picture",
+    "custom_list",
+    "external_list",
+    "for_pods",
+    "named",
+    "pods_list",
+    "selected",
+    "withheld",
+]
 
 Json = dict[str, Any]
 _NAMED_MAX = 5  # policies listed in a reason
@@ -33,7 +47,8 @@ class Limits:
     """Maximum ages of decisions and of the watch."""
 
     max_age_intervals: float  # of a decision, in sampling intervals of its policy
-    max_input_age_s: float  # of the watch
+    max_input_age_s: float  # of a watch
+    hpa_tolerance: float = 0.1
 
 
 @dataclass(frozen=True)
@@ -44,6 +59,7 @@ class Picture:
     input_age_s: float  # of the watch
     now_s: float  # wall clock
     limits: Limits
+    pods_age_s: float = math.inf  # of the watch of Knative's pods
 
 
 def selected(
@@ -79,6 +95,41 @@ def named(
     if not selector.matches(_labels(name)):
         return NotFound(f"the metric of KneePolicy {namespace}/{name} has no labels that match the selector")
     return _value(picture, policy)
+
+
+def for_pods(
+    picture: Picture, metric: str, pods: Sequence[PodFacts], namespace: str, selector: LabelSelector
+) -> PodValues | NotFound:
+    """For a Pods metric of custom.metrics: values for the pods of one revision, whose policy has its name."""
+    if nothing := _nothing(picture, metric):
+        return nothing
+    if picture.pods_age_s > picture.limits.max_input_age_s:
+        return NotFound(
+            "the adapter knows no pods: it needs the setting `knative` and manifests/adapter/knative"
+        )
+    revisions = sorted({pod.revision for pod in pods})
+    running = [pod.name for pod in pods if not pod.pending]
+    if len(revisions) != 1:
+        shown = ", ".join(revisions[:_NAMED_MAX]) or "none"
+        return NotFound(f"the pods that match must be of one revision of Knative's, are of: {shown}")
+    found = _of_revision(picture, metric, namespace, revisions[0], selector)
+    if isinstance(found, NotFound):
+        return found
+    if not running or found.replicas > MOST_REPLICAS:
+        return NotFound(f"one pod must run, and at most {MOST_REPLICAS} be wanted: {found.replicas} are")
+    tolerance = picture.limits.hpa_tolerance
+    return PodValues(found, pod_values(found.replicas, running, len(pods) - len(running), tolerance))
+
+
+def _of_revision(
+    picture: Picture, metric: str, namespace: str, revision: str, selector: LabelSelector
+) -> TargetValue | NotFound:
+    if revision in picture.table.get(namespace, {}):
+        return named(picture, namespace, revision, metric, selector)
+    return NotFound(
+        f"there is no KneePolicy {namespace}/{revision}: revisions get one from the annotations "
+        f'autoscaling.knative.dev/metric: {METRIC} and autoscaling.knative.dev/target: "1"'
+    )
 
 
 def withheld(policy: PolicyFacts, now_s: float, limits: Limits) -> str:
@@ -136,8 +187,26 @@ def custom_list(value: TargetValue) -> Json:
     return _list("MetricValueList", "custom.metrics.k8s.io/v1beta2", item)
 
 
-def _list(kind: str, version: str, item: Json) -> Json:
-    return {"kind": kind, "apiVersion": version, "metadata": {}, "items": [item]}
+def pods_list(found: PodValues) -> Json:
+    items = [
+        {
+            "describedObject": {
+                "kind": "Pod",
+                "namespace": found.target.namespace,
+                "name": name,
+                "apiVersion": "v1",
+            },
+            "metric": {"name": METRIC, "selector": {"matchLabels": _labels(found.target.policy)}},
+            "timestamp": _timestamp(found.target.decided_at_s),
+            "value": f"{value}m",
+        }
+        for name, value in found.values.items()
+    ]
+    return _list("MetricValueList", "custom.metrics.k8s.io/v1beta2", *items)
+
+
+def _list(kind: str, version: str, *items: Json) -> Json:
+    return {"kind": kind, "apiVersion": version, "metadata": {}, "items": list(items)}
 
 
 def _nothing(picture: Picture, metric: str) -> NotFound | None:

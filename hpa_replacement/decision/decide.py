@@ -41,6 +41,7 @@ def _decide(policy: Policy, state: State, sample: Sample | NoSample, now_s: floa
         return _after_clock_jump(state, last_s, now_s)
     state = _charge_budget(policy, state, sample, now_s if last_s is None else last_s, now_s)
     unusable = sample.reason if isinstance(sample, NoSample) else _why_unusable(policy, sample, now_s)
+    state = replace(state, idle_since_s=None if unusable else _idle_since_s(state, sample))
     ended = _end_or_renew_budget(policy, state, sample, now_s, usable=not unusable)
     if ended is not None:
         return ended
@@ -121,6 +122,13 @@ def _end_or_renew_budget(
     )
     why = f"the budget of {policy.budget.replica_intervals:g} is spent: {policy.budget.at_end}"
     return Decision(Scaling(replicas, state), (why,))
+
+
+def _idle_since_s(state: State, sample: Sample | NoSample) -> float | None:
+    """An interval without a sample may have had requests: then the idle time begins anew."""
+    if isinstance(sample, NoSample) or not sample.idle:
+        return None
+    return sample.window_start_s if state.idle_since_s is None else state.idle_since_s
 
 
 def _why_unusable(policy: Policy, sample: Sample, now_s: float) -> str:

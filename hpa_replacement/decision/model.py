@@ -113,6 +113,7 @@ class State:
     loads: tuple[float, ...] = ()  # one per interval, the newest last (variant best)
     spending: Spending | None = None
     decided_at_s: float | None = None
+    idle_since_s: float | None = None  # since when samples have had no request; None: unknown, or not idle
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,58 +7,19 @@ when Active, SKSReady and ScaleTargetInitialized are, and False when one of them
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from hpa_replacement.knative.pod_autoscaler import PodAutoscaler
+from hpa_replacement.knative.presence import Condition, Observed, Presence, RevisionView, condition_of
 from surgekit.kube.conditions import stamp
 
-__all__ = ["Condition", "Observed", "RevisionView", "condition_of", "status_if_refused", "status_of"]
+__all__ = ["status_if_refused", "status_of"]
 
 Json = dict[str, Any]
 _DEPENDENTS = ("Active", "SKSReady", "ScaleTargetInitialized")
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """The scale target as observed."""
-
-    replicas: int
-    ready: int
-
-
-@dataclass(frozen=True, slots=True)
-class RevisionView:
-    """A PodAutoscaler and the objects of its name, as observed at one moment."""
-
-    pod_autoscaler: Json
-    sks: Json | None  # the ServerlessService; like the policy, it may have another owner
-    policy: Json | None
-    target: Observed | str  # the scale target, or why it could not be observed
-    now_s: float
-    inputs_age_s: Mapping[str, float] = field(default_factory=dict)  # by source
-
-    @property
-    def desired(self) -> int | None:
-        """The replicas the policy asks for."""
-        desired: int | None = ((self.policy or {}).get("status") or {}).get("targetReplicas")
-        return desired
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    status: str
-    reason: str = ""
-    message: str = ""
-
-
-def condition_of(obj: Json | None, kind: str) -> Condition:
-    conditions = ((obj or {}).get("status") or {}).get("conditions") or []
-    known = next((c for c in conditions if c["type"] == kind), Json())
-    return Condition(known.get("status", "Unknown"), known.get("reason", ""), known.get("message", ""))
-
-
-def status_of(pa: PodAutoscaler, view: RevisionView) -> Json:
+def status_of(pa: PodAutoscaler, view: RevisionView, presence: Presence) -> Json:
     before, sks, target = view.pod_autoscaler, view.sks, view.target
     served = (sks or {}).get("status") or {}
     current = served.get("observedGeneration") == (sks or {"metadata": {}})["metadata"].get("generation")
@@ -71,7 +32,7 @@ def status_of(pa: PodAutoscaler, view: RevisionView) -> Json:
             "Unknown", "Deploying", f"waiting for {pa.initial} Ready pods and the service"
         )
     conditions = {
-        "Active": _active(pa, target),
+        "Active": presence.active,
         "SKSReady": Condition("True")
         if sks_ready
         else Condition("Unknown", "NotReady", "SKS Services are not ready yet"),
@@ -85,7 +46,8 @@ def status_of(pa: PodAutoscaler, view: RevisionView) -> Json:
     }
     if isinstance(target, Observed):  # else keep the last known values
         scale = target.replicas if view.desired is None else view.desired
-        status |= {"desiredScale": min(max(scale, pa.low), pa.high), "actualScale": target.ready}
+        desired = 0 if presence.asleep else min(max(scale, pa.low), pa.high)
+        status |= {"desiredScale": desired, "actualScale": target.ready}
     return status
 
 
@@ -100,16 +62,6 @@ def status_if_refused(before: Json, reason: str, message: str, now_s: float) -> 
         "metricsServiceName": status.get("metricsServiceName", ""),
         "conditions": _written(before, conditions, now_s),
     }
-
-
-def _active(pa: PodAutoscaler, target: Observed | str) -> Condition:
-    if isinstance(target, str):
-        return Condition("Unknown", "TargetNotScalable", target)
-    if target.ready == 0:
-        return Condition("Unknown", "Queued", f"no pod of {pa.target.name} is Ready")
-    if pa.allows_zero:
-        return Condition("True", "NoScaleToZero", "min-scale is 0: this class keeps 1 replica")
-    return Condition("True")
 
 
 def _written(before: Json, conditions: Mapping[str, Condition], now_s: float) -> list[Json]:

@@ -5,6 +5,7 @@ Pure and level-based: a plan has only what differs, so it is empty once everythi
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,28 +13,22 @@ from hpa_replacement.knative.pod_autoscaler import (
     POD_AUTOSCALERS,
     PodAutoscaler,
     PodAutoscalerError,
+    follows_our_metric,
     is_ours,
     read,
 )
-from hpa_replacement.knative.pod_autoscaler_status import (
-    Observed,
-    RevisionView,
-    condition_of,
-    status_if_refused,
-    status_of,
-)
+from hpa_replacement.knative.pod_autoscaler_status import status_if_refused, status_of
+from hpa_replacement.knative.presence import Presence, RevisionView, presence_of
 from hpa_replacement.kneepolicy import KNEE_POLICIES
 from surgekit.decision import Decision
 from surgekit.kube.api_path import Resource
 from surgekit.kube.scale_target import ScaleTarget
 
-__all__ = ["SKS_PATH", "Create", "Patch", "ScaleTo", "Step", "controlled", "plan"]
+__all__ = ["SKS_PATH", "Create", "Patch", "Plan", "ScaleTo", "Step", "controlled", "plan"]
 
 Json = dict[str, Any]
 _SERVERLESS_SERVICES = Resource("networking.internal.knative.dev/v1alpha1", "serverlessservices")
 SKS_PATH = _SERVERLESS_SERVICES.path()
-# Reasons of the policy's condition Deciding while the user, the budget or another autoscaler sets replicas.
-_HANDS_OFF = frozenset({"AnotherAutoscaler", "Paused", "BudgetSpent"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,47 +55,63 @@ class ScaleTo:
 Step = Create | Patch | ScaleTo
 
 
-def plan(view: RevisionView, default_high: int) -> Decision[tuple[Step, ...]]:
-    """Not valid: the PodAutoscaler is refused, and the only step writes that into its status."""
+@dataclass(frozen=True, slots=True)
+class Plan:
+    steps: tuple[Step, ...] = ()
+    again_s: float = math.inf  # after which time alone may have changed the plan
+
+
+def plan(view: RevisionView, default_high: int) -> Decision[Plan]:
+    """Not valid: the PodAutoscaler is refused. If it is ours, its status says so."""
+    obj = view.pod_autoscaler
     try:
-        steps = _steps(view, default_high)
+        planned = _plan(view, default_high)
     except _Refused as refused:
-        obj = view.pod_autoscaler
-        status = status_if_refused(obj, refused.reason, str(refused), view.now_s)
-        return Decision(_status(obj, status), (str(refused),), view.inputs_age_s, valid=False)
-    return Decision(steps, tuple(step.reason for step in steps), view.inputs_age_s)
+        steps: tuple[Step, ...] = ()
+        if is_ours(obj):
+            steps = _status(obj, status_if_refused(obj, refused.reason, str(refused), view.now_s))
+        return Decision(Plan(steps), (str(refused),), view.inputs_age_s, valid=False)
+    return Decision(planned, tuple(step.reason for step in planned.steps), view.inputs_age_s)
 
 
 class _Refused(Exception):
-    """Why we do not scale a PodAutoscaler of our class: the condition's reason, and a message."""
+    """Why we do not scale a PodAutoscaler: the condition's reason, and a message."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
 
 
-def _steps(view: RevisionView, default_high: int) -> tuple[Step, ...]:
+def _plan(view: RevisionView, default_high: int) -> Plan:
     obj, policy, sks = view.pod_autoscaler, view.policy, view.sks
     if obj["metadata"].get("deletionTimestamp"):
-        return ()  # the garbage collector deletes the objects it owns
-    if not is_ours(obj):
+        return Plan()  # the garbage collector deletes the objects it owns
+    if not is_ours(obj) and not follows_our_metric(obj):
         # If it has a policy, its class was ours: two autoscalers must not fight over one target.
         if policy and controlled(policy, obj) and policy["spec"].get("mode") != "off":
-            return (_patch(KNEE_POLICIES, policy, {"spec": {"mode": "off"}}, "its class is no longer ours"),)
-        return ()
+            return Plan(
+                (_patch(KNEE_POLICIES, policy, {"spec": {"mode": "off"}}, "its class is no longer ours"),)
+            )
+        return Plan()
     try:
-        pa = read(obj, default_high)
+        pa = read(obj, default_high, view.config)
     except PodAutoscalerError as error:
         raise _Refused("Invalid", str(error)) from error
-    for kind, other in (("KneePolicy", policy), ("ServerlessService", sks)):
+    made_by_us = {"KneePolicy": policy} | ({"ServerlessService": sks} if is_ours(obj) else {})
+    for kind, other in made_by_us.items():
         if other and not controlled(other, obj):
             raise _Refused("NotOwned", f"there is a {kind} {pa.name} that this PodAutoscaler does not own")
-    return (
-        *_keep(obj, KNEE_POLICIES, "KneePolicy", policy, _policy_spec(pa)),
-        *_keep(obj, _SERVERLESS_SERVICES, "ServerlessService", sks, _sks_spec(pa, sks, view.target)),
-        *_within_bounds(pa, policy, view.target),
-        *_status(obj, status_of(pa, view)),
+    if follows_our_metric(obj):
+        return Plan(_keep(obj, KNEE_POLICIES, "KneePolicy", policy, _policy_spec(pa, "metrics")))
+    presence = presence_of(pa, view)
+    steps = (
+        *_keep(obj, KNEE_POLICIES, "KneePolicy", policy, _policy_spec(pa, "scale")),
+        *_keep(obj, _SERVERLESS_SERVICES, "ServerlessService", sks, _sks_spec(pa, presence)),
+        # First the status: woken by a request that has ended since, it must not be taken for asleep.
+        *_status(obj, status_of(pa, view, presence)),
+        *_scale(pa, presence),
     )
+    return Plan(steps, presence.again_s)
 
 
 def controlled(obj: Json, by: Json) -> bool:
@@ -108,26 +119,22 @@ def controlled(obj: Json, by: Json) -> bool:
     return any(o.get("controller") and o["uid"] == by["metadata"]["uid"] for o in owners)
 
 
-def _policy_spec(pa: PodAutoscaler) -> Json:
+def _policy_spec(pa: PodAutoscaler, via: str) -> Json:
     """The fields we own; users may set the others (thresholds, search, interval, paused)."""
     target = pa.target
     return {
         "scaleTargetRef": {"apiVersion": target.api_version, "kind": target.kind, "name": target.name},
         "mode": "enforce",
-        "via": "scale",
+        "via": via,
         "minReplicas": pa.low,
         "maxReplicas": pa.high,
         "metrics": {"preset": "knative", "function": pa.name},
     }
 
 
-def _sks_spec(pa: PodAutoscaler, sks: Json | None, target: Observed | str) -> Json:
-    """Requests wait in the activator while no pod is Ready."""
-    if isinstance(target, Observed):
-        mode = "Serve" if target.ready else "Proxy"
-    else:
-        mode = sks["spec"].get("mode", "Proxy") if sks else "Proxy"
+def _sks_spec(pa: PodAutoscaler, presence: Presence) -> Json:
     reference = {"apiVersion": pa.target.api_version, "kind": pa.target.kind, "name": pa.target.name}
+    mode = "Proxy" if presence.proxied else "Serve"
     # 0 means all activators, as in Knative's HPA class.
     return {"mode": mode, "objectRef": reference, "protocolType": pa.protocol, "numActivators": 0}
 
@@ -160,21 +167,10 @@ def _keep(owner: Json, resource: Resource, kind: str, have: Json | None, spec: J
     return (Create(resource.path(metadata["namespace"]), body, f"there is no {kind}"),)
 
 
-def _within_bounds(pa: PodAutoscaler, policy: Json | None, target: Observed | str) -> tuple[Step, ...]:
-    """Scale to the bounds at once, without waiting for a decision of the policy.
-
-    A policy needs samples, samples need requests, and a revision gets requests once min-scale pods are Ready.
-    But first the policy must have checked that no other autoscaler scales the target.
-    """
-    if policy is None or isinstance(target, str):
+def _scale(pa: PodAutoscaler, presence: Presence) -> tuple[Step, ...]:
+    if presence.replicas is None:
         return ()
-    seen = (policy.get("status") or {}).get("observedGeneration") == policy["metadata"].get("generation")
-    deciding = condition_of(policy, "Deciding")
-    replicas = min(max(target.replicas, pa.low), pa.high)
-    if not seen or not deciding.reason or deciding.reason in _HANDS_OFF or replicas == target.replicas:
-        return ()
-    why = f"{target.replicas} replicas are outside {pa.low}..{pa.high}"
-    return (ScaleTo(pa.target, replicas, why),)
+    return (ScaleTo(pa.target, presence.replicas, presence.why),)
 
 
 def _status(obj: Json, status: Json) -> tuple[Step, ...]:

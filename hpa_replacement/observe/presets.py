@@ -74,6 +74,13 @@ def _knative_rate(name: str, selector: str = "") -> str:
 
 _OK, _FAILED = (f'http_response_status_code{is_}"[23].."' for is_ in ("=~", "!~"))
 _ALL = _knative_rate("count")
+# Queue-proxies that have answered nothing yet export target_info alone: that is 0. After the first answer
+# there is a counter, and no rate before its second scrape: that is not 0.
+_INFO = 'target_info{kn_revision_name!=""}'
+_UNUSED = (
+    f"0 * max by ({_KNATIVE_BY}) ({_INFO})"
+    f" unless on ({_KNATIVE_BY}) max by ({_KNATIVE_BY}) ({_KNATIVE}_count {_REVISION})"
+)
 
 
 def _balancer(over_time: str, what: str) -> str:
@@ -91,12 +98,12 @@ PRESETS: Mapping[str, Preset] = {
         key=lambda namespace, function: {"function_name": f"{function}.{namespace}"},
     ).preset(),
     "knative": Preset(
-        throughput=f"{_knative_rate('count', _OK)} or 0 * {_ALL}",
-        errors=f"{_knative_rate('count', _FAILED)} or 0 * {_ALL}",
+        throughput=f"{_knative_rate('count', _OK)} or 0 * {_ALL} or {_UNUSED}",
+        errors=f"{_knative_rate('count', _FAILED)} or 0 * {_ALL} or {_UNUSED}",
         # Only successful requests: a full queue refuses at once, which is not fast service.
         latency=f"{_knative_rate('sum', _OK)} / ({_knative_rate('count', _OK)} > 0)"
         f" or {_knative_rate('sum')} / {_ALL}",
-        samples=f"max by ({_KNATIVE_BY}) (count_over_time({_KNATIVE}_count[$window]) {_REVISION})",
+        samples=f"max by ({_KNATIVE_BY}) (count_over_time({_INFO}[$window]))",
         key=lambda namespace, revision: {"k8s_namespace_name": namespace, "kn_revision_name": revision},
     ),
     # Exported by instrumented services and many proxies; `service` is the Prometheus operator's label.

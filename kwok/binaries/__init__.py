@@ -30,6 +30,7 @@ from kwok.binaries.groups import (
     PROMETHEUS,
     REAL_NODE,
     REGISTRY,
+    VPA_RECOMMENDER,
     Group,
 )
 from kwok.errors import BinariesError
@@ -52,6 +53,7 @@ __all__ = [
     "PROMETHEUS",
     "REAL_NODE",
     "REGISTRY",
+    "VPA_RECOMMENDER",
     "Binaries",
     "Group",
 ]

@@ -25,6 +25,7 @@ __all__ = [
     "PROMETHEUS",
     "REAL_NODE",
     "REGISTRY",
+    "VPA_RECOMMENDER",
     "Group",
 ]
 
@@ -134,6 +135,10 @@ KNATIVE = Group(
         "knative-caching": "knative.dev/caching/config",
     },
 )
+# The Vertical Pod Autoscaler's own recommender: a baseline of `surgekit bench escra`.
+VPA_RECOMMENDER = Group(
+    "vpa-recommender", {"vpa-recommender": "surgekit.dev/kwok/binaries/vpa-recommender"}, released=False
+)
 CORE = (KWOK, ETCD, KUBERNETES)
 GROUPS = (
     *CORE,
@@ -147,5 +152,6 @@ GROUPS = (
     CONTAINERS,
     MICROSERVICE,
     KNATIVE_SCALING,
+    VPA_RECOMMENDER,
     KNATIVE,
 )

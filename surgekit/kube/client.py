@@ -10,7 +10,7 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 from urllib.parse import urlencode
 
 import orjson
@@ -63,6 +63,8 @@ class Kube:
 
     Build paths with `api_path.Resource`. InvalidPath means that the client refused a path and sent nothing.
     """
+
+    field_manager: ClassVar[str] = "surgekit"  # of the fields this process writes; a part has its own name
 
     def __init__(self, configuration: Any) -> None:
         # One connection per watch and a few for requests; urllib3 only warns past that.
@@ -186,7 +188,8 @@ class Kube:
         *,
         read_s: float,
     ) -> urllib3.BaseHTTPResponse:
-        headers = {"Accept": "application/json"}
+        # Where a request names no field manager, the API server takes the agent's name.
+        headers = {"Accept": "application/json", "User-Agent": self.field_manager}
         if token := self._configuration.get_api_key_with_prefix("BearerToken", alias="authorization"):
             headers["Authorization"] = token
         if body is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-__all__ = ["Condition", "conditions", "differs", "stamp", "status_before"]
+__all__ = ["Condition", "conditions", "differs", "stamp", "status_before", "unix_s"]
 
 Json = dict[str, Any]
 
@@ -22,6 +22,15 @@ class Condition:
 
 def stamp(at_s: float) -> str:
     return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def unix_s(text: object) -> float | None:
+    """The Unix time of an API timestamp; None if `text` is not one."""
+    try:
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return moment.timestamp() if moment and moment.tzinfo else None
 
 
 def conditions(before: Json, said: Sequence[Condition], generation: int, now_s: float) -> list[Json]:

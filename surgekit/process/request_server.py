@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import gunicorn.app.base
 from gunicorn.workers.sync import SyncWorker
 
+from surgekit.kube.client import Kube
 from surgekit.process import logs
 from surgekit.process.http_port import HttpPort
 
@@ -62,4 +63,5 @@ def serve(make: Callable[[], Server], binds: Sequence[str], name: str, log_level
         "proc_name": name,
         "control_socket_disable": True,
     }
+    Kube.field_manager = name
     _Gunicorn(make, options, log_level).run()

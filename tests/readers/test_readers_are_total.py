@@ -43,8 +43,10 @@ from combofunc.work_loop import Loop
 from function_gateway.controller import Controller as Balancer
 from function_gateway.settings import Settings as BalancerSettings
 from hpa_replacement.adapter.authentication import FrontProxy
-from hpa_replacement.adapter.table import Policies
+from hpa_replacement.adapter.table import REVISION as REVISION_LABEL
+from hpa_replacement.adapter.table import KnativePods, Policies
 from hpa_replacement.decision.policy import PolicyError
+from hpa_replacement.knative.config_autoscaler import AutoscalerConfig
 from hpa_replacement.knative.loop import PodAutoscalerLoop
 from hpa_replacement.knative.pod_autoscaler import PodAutoscalerError
 from hpa_replacement.knative.pod_autoscaler import read as read_pod_autoscaler
@@ -65,6 +67,7 @@ from node_speed_probe.sources import _Events, _Nodes, _Pods
 from scheduler_extender.sources import Sources as ExtenderSources
 from surgekit.kube.client import Kube
 from surgekit.kube.conditions import status_before
+from surgekit.kube.label_selector import LabelSelector
 from surgekit.kube.scale_target import ScaleTarget
 from surgekit.kube.table import Table
 from surgekit.kube.watch import Consumer
@@ -118,9 +121,10 @@ def test_every_watch_of_every_process_feeds_a_table() -> None:
         *KarpenterSource(KUBE, UNREAD, HookSettings(), lambda: None)._watches.values(),
         *LimitSource(KUBE, UNREAD)._watches.values(),
         *BurstSource(KUBE, BurstSettings(knative_autoscaler="a:1"), UNREAD)._watches.values(),
-        *(Policies(KUBE, UNREAD)._watch, FrontProxy(KUBE, UNREAD, Path("nowhere"))._watch),
+        *(Policies(KUBE, UNREAD)._watch, KnativePods(KUBE, UNREAD)._watch),
+        FrontProxy(KUBE, UNREAD, Path("nowhere"))._watch,
     ]
-    assert len(watches) >= 36
+    assert len(watches) >= 39
     for watch in watches:
         consumer: Any = watch._consumer
         assert isinstance(consumer, Table) or isinstance(consumer._table, Table), watch._path
@@ -252,7 +256,11 @@ def test_a_spec_is_read_or_refused_in_words(data: st.DataObject) -> None:
         (objects.combofunc(), read_combofunc, SpecError),
         (objects.in_place_deployment(), read_deployment, SpecError),
         (objects.kneepolicy(), read_kneepolicy, PolicyError),
-        (objects.pod_autoscaler(), lambda obj: read_pod_autoscaler(obj, 10), PodAutoscalerError),
+        (
+            objects.pod_autoscaler(),
+            lambda obj: read_pod_autoscaler(obj, 10, AutoscalerConfig()),
+            PodAutoscalerError,
+        ),
     ):
         with contextlib.suppress(refusal):
             cast(Callable[[Json], object], read)(data.draw(spoilt(original)))
@@ -351,7 +359,11 @@ def test_kneescale(kind: str, original: Json, data: st.DataObject) -> None:
 @often
 @given(data=st.data())
 def test_the_adapter(data: st.DataObject) -> None:
-    policies = Policies(KUBE, UNREAD)
+    policies, pods = Policies(KUBE, UNREAD), KnativePods(KUBE, UNREAD)
+    of_revision = objects.pod()
+    of_revision["metadata"]["labels"] |= {REVISION_LABEL: "web-00001"}
+    feed(pods._watch._consumer, of_revision, data.draw(spoilt(of_revision)))
+    assert "good" in {pod.name for pod in pods.selected("shop", LabelSelector())}
     feed(policies, objects.kneepolicy(), data.draw(spoilt(objects.kneepolicy())))
     assert policies.table["shop"]["good"].target_replicas == 3
 

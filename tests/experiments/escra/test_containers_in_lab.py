@@ -13,6 +13,7 @@ import pytest
 from experiments.escra.applications import APPLICATIONS
 from experiments.escra.arms import ARMS, sums
 from experiments.escra.bench import limiter_of
+from experiments.escra.limiters import AutopilotLimits
 from experiments.escra.node import Node, why_not
 from experiments.escra.running import Running, running
 from kwok.binaries import MICROSERVICE
@@ -22,6 +23,7 @@ from limit_allocator.cgroups.container import Container, Limits
 from limit_allocator.cgroups.opening import open_container
 
 pytestmark = pytest.mark.lab
+MIB = 1 << 20
 MEDIA = APPLICATIONS["media"]
 PEAKS = {service.name: {"cores": 0.1, "mib": service.base_mib + 60.0} for service in MEDIA.services}
 
@@ -99,3 +101,18 @@ def test_ours_limits_all_containers_within_the_sum_and_writes_back(node: Node) -
         assert all(0 < (limits.quota_us or 0) < cpu_us for limits in limited.values())
         limiter.stop()
         assert limits_of(node, here) == before
+
+
+def test_limits_that_learn_begin_with_what_the_profile_saw(node: Node) -> None:
+    limiter = AutopilotLimits(5.0, [([20_000.0] * 100, [64.0 * MIB] * 100)])
+    cgroup = node.add(Limits(100_000, 0, 1024 * MIB))
+    limiter.start(node.hierarchy, [cgroup], node.clear("limiter"))
+    container = open_container(node.hierarchy, cgroup)
+    assert isinstance(container, Container)
+    limits = container.limits()
+    container.close()
+    limiter.stop()
+    node.remove(cgroup)
+    assert isinstance(limits, Limits)
+    assert 20_000 <= (limits.quota_us or 0) < 100_000
+    assert 64 * MIB <= (limits.memory_bytes or 0) < 1024 * MIB

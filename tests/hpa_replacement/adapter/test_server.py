@@ -19,6 +19,7 @@ from tests.hpa_replacement.adapter.builders import (
     GOOD_TOKEN,
     FakeKube,
     authentication_data,
+    heard_of_just_now,
     not_allowed_to_ask,
     policy,
     unreachable,
@@ -29,6 +30,7 @@ EXTERNAL = "/apis/external.metrics.k8s.io/v1beta1"
 CUSTOM = "/apis/custom.metrics.k8s.io/v1beta2"
 VALUE = f"{EXTERNAL}/namespaces/shop/knee-replicas?labelSelector=policy%3Dcheckout"
 OBJECT = f"{CUSTOM}/namespaces/shop/kneepolicies.surgekit.dev/checkout/knee-replicas"
+PODS = f"{CUSTOM}/namespaces/shop/pods/*/knee-replicas?labelSelector=uid%3Dcheckout"
 TOKEN = {"Authorization": f"Bearer {GOOD_TOKEN}"}
 
 
@@ -50,6 +52,51 @@ def test_both_apis_answer_the_front_proxy(serve: Any) -> None:
     ]  # fmt: skip
 
 
+def test_a_pods_metric_answers_for_the_pods_of_a_revision(serve: Any) -> None:
+    served = serve(policy("web-00001", replicas=3), knative=True)
+    path = PODS.replace("checkout", "web-00001")
+    assert "the adapter knows no pods" in served.ask(path)[1]["message"]
+    pods = served.application.pods
+    heard_of_just_now(pods._watch)
+    for name, phase in (("a", "Running"), ("b", "Running"), ("c", "Pending"), ("d", "Failed")):
+        pods._watch._consumer.apply("ADDED", knative_pod(name, phase), 0.0)
+    pods._watch._consumer.apply("ADDED", knative_pod("e", "Running", "bank"), 0.0)
+    status, answer = served.ask(path)
+    assert status == 200
+    shown = [(item["describedObject"]["name"], item["value"]) for item in answer["items"]]
+    assert shown == [("a", "1500m"), ("b", "1500m")]
+    asked = served.kube.reviews[0]["spec"]["resourceAttributes"]
+    assert asked == {
+        "verb": "get", "group": "custom.metrics.k8s.io", "version": "v1beta2", "namespace": "shop",
+        "resource": "pods", "name": "*", "subresource": "knee-replicas",
+    }  # fmt: skip
+    for changed, why in (
+        ("uid%3Dnever", "must be of one revision of Knative's, are of: none"),
+        ("a", "must be of one revision of Knative's, are of: none"),
+    ):
+        status, answer = served.ask(path.replace("uid%3Dweb-00001", changed))
+        assert (status, why in answer["message"]) == (404, True)
+    pods._watch._consumer.apply("ADDED", knative_pod("f", "Running", revision="stray-00001"), 0.0)
+    message = served.ask(path.replace("%3Dweb-00001", ""))[1]["message"]
+    assert "are of: stray-00001, web-00001" in message
+    message = served.ask(path.replace("web-00001", "stray-00001"))[1]["message"]
+    assert "there is no KneePolicy shop/stray-00001: revisions get one from the annotations" in message
+    for name in "abc":
+        pods._watch._consumer.apply("DELETED", knative_pod(name, "Running"), 0.0)
+    assert served.ask(path)[0] == 404
+
+
+def test_pods_metrics_are_off_unless_they_are_set(serve: Any) -> None:
+    status, answer = serve(policy("web-00001")).ask(PODS)
+    assert (status, "setting `knative`" in answer["message"]) == (404, True)
+
+
+def knative_pod(name: str, phase: str, namespace: str = "shop", revision: str = "web-00001") -> Any:
+    labels = {"serving.knative.dev/revision": revision, "uid": revision}
+    metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}/{name}", "labels": labels}
+    return {"kind": "Pod", "metadata": metadata, "status": {"phase": phase}}
+
+
 @pytest.mark.parametrize(
     ("path", "kind", "names"),
     [
@@ -57,7 +104,7 @@ def test_both_apis_answer_the_front_proxy(serve: Any) -> None:
         ("/apis/external.metrics.k8s.io", "APIGroup", ["v1beta1"]),
         ("/apis/custom.metrics.k8s.io", "APIGroup", ["v1beta2"]),
         (EXTERNAL, "APIResourceList", ["knee-replicas"]),
-        (CUSTOM, "APIResourceList", ["kneepolicies.surgekit.dev/knee-replicas"]),
+        (CUSTOM, "APIResourceList", ["kneepolicies.surgekit.dev/knee-replicas", "pods/knee-replicas"]),
     ],
 )
 def test_discovery(serve: Any, path: str, kind: str, names: list[str]) -> None:

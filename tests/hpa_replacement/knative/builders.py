@@ -7,15 +7,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from hpa_replacement.knative.config_autoscaler import AutoscalerConfig
 from hpa_replacement.knative.pod_autoscaler import CLASS
-from hpa_replacement.knative.pod_autoscaler_status import Observed, RevisionView
-from hpa_replacement.knative.reconciliation import Create, Patch, Step, plan
+from hpa_replacement.knative.presence import Demand, Observed, RevisionView
+from hpa_replacement.knative.reconciliation import Create, Patch, Plan, Step, plan
 from surgekit.decision import Decision
+from surgekit.kube.conditions import stamp
 
 Json = dict[str, Any]
 GROUP = "autoscaling.knative.dev"
 NAMESPACE, NAME = "fns", "shop-00001"
 DEFAULT_HIGH = 100
+NO_DEMAND, KNATIVE_S_DEFAULTS = Demand(0, 0.0, 0.0), AutoscalerConfig()
 
 
 def pod_autoscaler(
@@ -50,13 +53,19 @@ class Table:
     sks: Json | None = None
     policy: Json | None = None
     target: Observed | str = field(default_factory=lambda: Observed(1, 1))
+    demand: Demand = NO_DEMAND
+    config: AutoscalerConfig = KNATIVE_S_DEFAULTS
+    now_s: float = 1000.0
 
-    def decide(self, now_s: float = 1000.0) -> Decision[tuple[Step, ...]]:
-        view = RevisionView(self.pa, self.sks, self.policy, self.target, now_s, {"pods": 1.5})
+    def decide(self, now_s: float | None = None) -> Decision[Plan]:
+        view = RevisionView(
+            self.pa, self.sks, self.policy, self.target, self.demand, self.config,
+            self.now_s if now_s is None else now_s, {"pods": 1.5},
+        )  # fmt: skip
         return plan(view, DEFAULT_HIGH)
 
-    def plan(self, now_s: float = 1000.0) -> tuple[Step, ...]:
-        return self.decide(now_s).action
+    def plan(self, now_s: float | None = None) -> tuple[Step, ...]:
+        return self.decide(now_s).action.steps
 
     def apply(self, steps: Iterable[Step]) -> None:
         for step in steps:
@@ -95,9 +104,15 @@ class Table:
     def play_sks(self, ready: str = "True") -> None:
         """What Knative's controller does with a ServerlessService."""
         assert self.sks
-        self.sks["status"] = sks_status(self.sks, ready)
+        since = condition(self.sks, "ActivatorEndpointsPopulated")
+        self.sks["status"] = sks_status(self.sks, ready, stamp(self.now_s))
+        now = condition(self.sks, "ActivatorEndpointsPopulated")
+        if since.get("status") == now["status"]:
+            now["lastTransitionTime"] = since["lastTransitionTime"]
 
-    def play_policy(self, wanted: int | None, reason: str = "NoData") -> None:
+    def play_policy(
+        self, wanted: int | None, reason: str = "NoData", idle_since_s: float | None = None
+    ) -> None:
         """What the rounds write."""
         assert self.policy
         self.policy["status"] = {
@@ -105,18 +120,27 @@ class Table:
             "conditions": [{"type": "Deciding", "status": "True", "reason": reason}],
             "targetReplicas": wanted,
         }
+        if idle_since_s is not None:
+            self.policy["status"]["idleSince"] = stamp(idle_since_s)
 
     def condition(self, kind: str) -> Json:
         return condition(self.pa, kind)
 
 
-def sks_status(sks: Json, ready: str = "True") -> Json:
+def sks_status(sks: Json, ready: str = "True", now: str = "2026-01-01T00:00:00Z") -> Json:
     name = sks["metadata"]["name"]
     return {
         "observedGeneration": sks["metadata"]["generation"],
         "serviceName": name,
         "privateServiceName": f"{name}-private",
-        "conditions": [{"type": "Ready", "status": ready}],
+        "conditions": [
+            {"type": "Ready", "status": ready},
+            {
+                "type": "ActivatorEndpointsPopulated",
+                "status": str(sks["spec"]["mode"] == "Proxy"),
+                "lastTransitionTime": now,
+            },
+        ],
     }
 
 

@@ -34,6 +34,7 @@ def cluster(binaries: Binaries) -> Iterator[Lab]:
         lab.add_nodes(1)
         lab.start_scheduler()
         install_kneescale(lab)
+        lab.kube.create("/api/v1/namespaces", {"metadata": {"name": "knative-serving"}})
         apply_manifests(lab, MANIFESTS / "kneescale" / "knative")
         prometheus_port = prometheus.start(lab, {}).port
         start_kneescale(
@@ -157,6 +158,9 @@ def test_a_revision_of_our_class_becomes_ready(revision: Revision) -> None:
     assert sks["spec"]["objectRef"] == policy["spec"]["scaleTargetRef"] == pa["spec"]["scaleTargetRef"]
     assert (policy["spec"]["minReplicas"], policy["spec"]["maxReplicas"]) == (3, 20)
     assert policy["spec"]["metrics"] == {"preset": "knative", "function": NAME}
+    assert [entry["manager"] for entry in pa["metadata"]["managedFields"] if entry.get("subresource")] == [
+        "surgekit-kneescale"
+    ]
     status = pa["status"]
     assert (status["serviceName"], status["metricsServiceName"]) == (NAME, f"{NAME}-private")
     assert (status["desiredScale"], status["actualScale"]) == (3, 3)
@@ -168,7 +172,9 @@ def test_a_revision_of_our_class_becomes_ready(revision: Revision) -> None:
 
 def test_bounds_follow_the_annotations_and_the_policy_goes_with_its_owner(revision: Revision) -> None:
     serve(revision, {"max-scale": "20"}, replicas=1)
-    assert condition(revision.get("pa"), "Active")["reason"] == "NoScaleToZero"
+    active = condition(revision.get("pa"), "Active")
+    assert active["reason"] == "NoScaleToZero"
+    assert active["message"].endswith("not known: activator-service has no address")
     revision.annotate(max_scale="7", min_scale="2")
     bounds = {"minReplicas": 2, "maxReplicas": 7}
     revision.until(lambda: revision.get("policy")["spec"].items() >= bounds.items(), "the new bounds")
@@ -212,6 +218,18 @@ def test_a_sample_is_what_clients_of_the_queue_proxy_see(cluster: Lab, revision:
     share = sample["errorsPerSecond"] / sample["throughputPerSecond"]
     assert share == pytest.approx(queue_proxy.REFUSED / queue_proxy.OK, rel=0.001)
     assert sample["latencySeconds"] == pytest.approx(queue_proxy.LATENCY_S, rel=0.001)
+
+
+def test_knatives_hpa_class_gets_a_policy_for_our_metric_and_nothing_else(revision: Revision) -> None:
+    annotations = {"metric": "knee-replicas", "target": "1", "max-scale": "9"}
+    revision.create(annotations, klass="hpa.autoscaling.knative.dev")
+    revision.until(lambda: revision.get("policy"), "the policy")
+    spec = revision.get("policy")["spec"]
+    assert (spec["via"], spec["mode"], spec["maxReplicas"]) == ("metrics", "enforce", 9)
+    revision.annotate(target="2")  # the HPA would ask for half of the replicas
+    revision.until(lambda: revision.get("policy")["spec"]["mode"] == "off", "mode off")
+    assert not revision.get("sks")
+    assert "status" not in revision.get("pa")
 
 
 def test_a_bad_annotation_is_said_until_it_is_mended(revision: Revision) -> None:
@@ -272,6 +290,7 @@ def test_another_s_service_is_not_taken_over(revision: Revision) -> None:
         ("patch", "networking.internal.knative.dev", "serverlessservices", "status", False),
         ("delete", "surgekit.dev", "kneepolicies", "", False),
         ("list", "serving.knative.dev", "revisions", "", False),
+        ("list", "discovery.k8s.io", "endpointslices", "", False),  # elsewhere than in knative-serving
         ("list", "", "secrets", "", False),
     ],
 )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpa_replacement import kneepolicy
-from hpa_replacement.knative.pod_autoscaler_status import Observed
+from hpa_replacement.knative.presence import Observed
 from hpa_replacement.knative.reconciliation import Create, Patch, ScaleTo
 from tests.hpa_replacement.knative.builders import NAME, Table, pod_autoscaler
 
@@ -142,13 +142,6 @@ def test_a_target_that_cannot_be_looked_at_changes_nothing_but_the_condition() -
     table.apply((step,))
     assert table.condition("Active")["message"] == "there is no Deployment"
     assert table.pa["status"]["actualScale"] == 2
-
-
-@pytest.mark.parametrize(("annotations", "said"), [({}, True), ({"min-scale": "1"}, False)])
-def test_it_says_that_it_does_not_scale_to_zero(annotations: dict[str, str], said: bool) -> None:
-    active = served(annotations).condition("Active")
-    assert active["status"] == "True"
-    assert (active.get("reason") == "NoScaleToZero") is said
 
 
 def test_bounds_that_change_go_to_the_policy() -> None:

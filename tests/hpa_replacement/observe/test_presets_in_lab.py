@@ -28,7 +28,7 @@ OK_PER_S, FAILED_PER_S, LATENCY_S = 10.0, 2.0, 0.5
 TIMEOUT_S = 20.0  # what failed waited so long
 CORES = {"web-0": 0.15, "web-1": 0.05}
 FUNCTION = {"openfaas": "web", "http": "web", "knative": "web-00001", "surgekit": "web"}
-IDLE = {"openfaas": "idle", "http": "idle", "surgekit": "idle"}
+IDLE = {"openfaas": "idle", "http": "idle", "surgekit": "idle", "knative": "unused-00001"}
 
 
 class Exporter:
@@ -112,12 +112,21 @@ class Exporter:
         return used
 
 
+class UnusedQueueProxy:
+    """It has answered no request yet."""
+
+    def collect(self) -> Iterator[Metric]:
+        info = GaugeMetricFamily("target_info", "", labels=["k8s_namespace_name", "kn_revision_name"])
+        info.add_metric(["shop", IDLE["knative"]], 1)
+        yield info
+
+
 def _took(seconds: SummaryMetricFamily, labels: list[str], count: float, each_s: float = LATENCY_S) -> None:
     """Fractions of requests, so that the rate is even."""
     seconds.add_metric(labels, count, count * each_s)  # type: ignore[arg-type]  # wants whole ones
 
 
-def serve(exporter: Exporter) -> tuple[int, Any]:
+def serve(exporter: Exporter | UnusedQueueProxy) -> tuple[int, Any]:
     registry = CollectorRegistry()
     registry.register(exporter)
     server, thread = start_http_server(0, "127.0.0.1", registry)
@@ -135,7 +144,7 @@ def asked(built: Callable[..., Binaries], lab: Lab) -> Iterator[Any]:
     """Puts questions to a Prometheus that has scraped for longer than a window."""
     built(PROMETHEUS)
     # A revision's two pods: one has three quarters of its load.
-    exporters = [serve(Exporter(0.75, True)), serve(Exporter(0.25, False))]
+    exporters = [serve(Exporter(0.75, True)), serve(Exporter(0.25, False)), serve(UnusedQueueProxy())]
     ports = [port for port, _ in exporters]
     process = prometheus.start(lab, {"lab": [f"127.0.0.1:{port}" for port in ports]}, SCRAPE_S)
     server = Prometheus(f"http://127.0.0.1:{process.port}", 10.0)
@@ -197,7 +206,7 @@ def until_read(lab: Lab, ask: Callable[[], dict[str, Reading | str]], **wanted: 
 def test_counters_that_stand_still_are_0_and_none_are_not(asked: Any, lab: Lab, preset: str) -> None:
     def found() -> bool:
         both = asked(question(preset, IDLE[preset], cpu=False), question(preset, "unknown", cpu=False))
-        idle, unknown = both["shop/idle"], both["shop/unknown"]
+        idle, unknown = both[f"shop/{IDLE[preset]}"], both["shop/unknown"]
         return bool(idle == Reading(0.0, 0.0, None, None) and unknown.startswith("no throughput of {"))
 
     lab.wait_for(found, "0 of the one, nothing of the other")
