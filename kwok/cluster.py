@@ -47,7 +47,7 @@ _KWOK = {
         "enablePodsOnNodeSyncListPager": True,
         "enablePodsOnNodeSyncStreamWatch": False,
         "enableDebuggingHandlers": False,
-        "cidr": "10.0.0.0/24",
+        "cidr": str(addresses.SHARED_PODS),
     },
 }
 

@@ -122,6 +122,7 @@ class SizeOffer:
     owner: str  # uid of the ComboFunc
     batch: str
     need: int  # concurrency of the whole batch
+    most_pods: int
     size: str  # the pod's own
     options: tuple[SizeOption, ...]
 

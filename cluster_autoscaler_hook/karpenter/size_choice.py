@@ -47,6 +47,14 @@ class Demand:
     asked: Sizes  # the sizes that it asks for now
     kinds: Mapping[str, Kind]  # by name of size
     concurrency: Mapping[str, int]
+    most_pods: int = 1000
+
+    def accepts(self, sizes: Sizes) -> bool:
+        """Whether the function would follow: not too many pods, and not far more than it needs."""
+        return sum(sizes.values()) <= self.most_pods and self._served(sizes) <= 2 * self._served(self.asked)
+
+    def _served(self, sizes: Sizes) -> int:
+        return sum(self.concurrency[name] * count for name, count in sizes.items())
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,8 @@ class _Trials:
 
     def take(self, sizes: Sequence[Sizes]) -> None:
         key = tuple(tuple(sorted((+Counter(one)).items())) for one in sizes)
-        if key in self.priced or len(self.priced) >= _MOST_TRIALS:
+        followed = not self.best or all(d.accepts(one) for d, one in zip(self.demands, sizes, strict=True))
+        if key in self.priced or len(self.priced) >= _MOST_TRIALS or not followed:
             return
         counts = Counter(self.fixed)
         for demand, one in zip(self.demands, sizes, strict=True):

@@ -15,6 +15,7 @@ Json = dict[str, Any]
 _LONGEST = 16_384  # characters
 _MOST_SIZES = 64  # the ComboFunc CRD's bounds, here and below
 _MOST_CONCURRENCY, _MOST_NEED = 10_000, 100_000
+_MOST_PODS = 1000  # the bound of ComboFunc's setting
 _MOST_MILLICORES, _MOST_BYTES = 2_000_000, 1 << 47
 _LONGEST_NAME = 63
 
@@ -36,6 +37,7 @@ def read_offer(pod: Json) -> SizeOffer | None:
             owner,
             _name(says["batch"]),
             _whole(says["need"], _MOST_NEED),
+            _whole(says["mostPods"], _MOST_PODS),
             _name((metadata.get("labels") or {})[SIZE_LABEL]),
             options,
         )

@@ -29,8 +29,8 @@ __all__ = ["HELD_REASON", "SizeRequest", "SizeRequests", "choose_requests", "rea
 Json = dict[str, Any]
 Solve = Callable[[Problem], Solution]
 HELD_REASON = "its function is asked for sizes whose nodes cost less"
-# An answer takes a second or two. A node takes longer to start, so this delays pods little.
-_ANSWER_S = 10.0
+# An answer takes a second or two, and more on a busy control plane. A node takes longer to start.
+_ANSWER_S = 20.0
 # Pods are made anew only for savings of at least this share.
 _WORTH = 0.02
 _MOST_OPEN = 32  # requests that wait for an answer
@@ -171,7 +171,7 @@ def _demand(id_: str, pods: list[WaitingPod]) -> Demand | None:
         return None
     concurrency = {option.name: option.concurrency for option in offer.options}
     there = sum(concurrency[name] * count for name, count in asked.items())
-    return Demand(id_, min(offer.need, there), asked, kinds, concurrency)
+    return Demand(id_, min(offer.need, there), asked, kinds, concurrency, offer.most_pods)
 
 
 def _pricing(offered: Collection[Offer], solve: Solve) -> Callable[[Counter[Kind]], float]:

@@ -18,8 +18,8 @@ Json = dict[str, Any]
 _LONGEST = 16_384  # 64 sizes with names of 63 characters
 
 
-def size_offer(batch: str, need: int, sizes: Sequence[Size]) -> str:
-    """`sizes`: of whole pods. `need`: the concurrency that the batch must reach."""
+def size_offer(batch: str, need: int, sizes: Sequence[Size], most_pods: int) -> str:
+    """`sizes`: of whole pods. `need`: the concurrency that the batch must reach, with at most `most_pods`."""
     offered = [
         {
             "name": size.name,
@@ -29,7 +29,8 @@ def size_offer(batch: str, need: int, sizes: Sequence[Size]) -> str:
         }
         for size in sizes
     ]
-    return json.dumps({"batch": batch, "need": need, "sizes": offered}, separators=(",", ":"))
+    says = {"batch": batch, "need": need, "mostPods": most_pods, "sizes": offered}
+    return json.dumps(says, separators=(",", ":"))
 
 
 def batch_of(text: object) -> str:

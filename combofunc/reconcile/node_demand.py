@@ -189,7 +189,7 @@ def _batch(case: DemandCase, sizes: Sequence[Size], need: int) -> list[Action]:
     offer = ""
     if function.replicas is None:
         offered = sum(size.concurrency for size in sizes)
-        offer = size_offer(batch, min(need, offered), pod_shape(function).sizes)
+        offer = size_offer(batch, min(need, offered), pod_shape(function).sizes, _most(case))
     pods = [
         NewPod(new_name(function.name, batch, size.name, str(i)), "", size) for i, size in enumerate(sizes)
     ]

@@ -29,8 +29,11 @@ def start(lab: Lab) -> None:
         f"nameserver {addresses.CONTROL_PLANE}\n"
         f"search {NAMESPACE}.svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n"
     )
-    for name, deployment in deployments(lab).items():
-        _start(lab, name, deployment["spec"]["template"]["spec"], names)
+    pods = {name: deployment["spec"]["template"]["spec"] for name, deployment in deployments(lab).items()}
+    for account in {pod["serviceAccountName"] for pod in pods.values()}:
+        lab.wait_for(partial(_has_rights, lab, account), f"the rights of Knative's account {account}")
+    for name, pod in pods.items():
+        _start(lab, name, pod, names)
 
 
 def process_name(deployment: str) -> str:
@@ -43,6 +46,19 @@ def bridge_kubeconfig(lab: Lab) -> Path:
     file.touch(mode=0o600)
     file.write_text(identity.kubeconfig(lab, "surgekit-lab", ["system:masters"]))
     return file
+
+
+def _has_rights(lab: Lab, account: str) -> bool:
+    """Knative's controller exits without its rights, which kube-controller-manager aggregates from several
+    roles."""
+    asked = {"verb": "get", "resource": "configmaps", "namespace": NAMESPACE}
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": f"system:serviceaccount:{NAMESPACE}:{account}", "resourceAttributes": asked},
+    }
+    answer = lab.kube.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", body)
+    return bool(answer["status"]["allowed"])
 
 
 def _start(lab: Lab, name: str, pod: Json, names: Path) -> None:

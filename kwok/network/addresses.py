@@ -11,12 +11,14 @@ from kwok.errors import LabError
 
 __all__ = [
     "CONTROL_PLANE", "DNS_SERVICE", "EMULATED_PODS", "KNATIVE", "KUBERNETES_SERVICE", "LINK",
-    "MOST_REAL_NODES", "REAL_PODS", "SERVICES", "TRAFFIC", "emulated_kubelet", "emulated_node",
+    "MOST_REAL_NODES", "REAL_PODS", "SERVICES", "SHARED_PODS", "TRAFFIC", "emulated_kubelet", "emulated_node",
     "emulated_pods", "real_node", "real_pods",
 ]  # fmt: skip
 
 # Pods: a /24 for each node. KWOK picks addresses from a node's range, as a CNI plugin does.
 EMULATED_PODS = IPv4Network("10.0.0.0/10")
+# The end of it is shared by emulated nodes that come without a range, as Karpenter's do.
+SHARED_PODS = IPv4Network("10.63.0.0/16")
 REAL_PODS = IPv4Network("10.64.0.0/16")
 # kube-apiserver gives the Service `kubernetes` the first address; 10 is where kubeadm puts DNS.
 SERVICES = IPv4Network("10.96.0.0/16")
@@ -41,7 +43,7 @@ KNATIVE = {
 
 def emulated_pods(index: int) -> IPv4Network:
     """The pod range of the emulated node with this index."""
-    return _slash_24(EMULATED_PODS, index, "emulated nodes")
+    return _slash_24(EMULATED_PODS, index, "emulated nodes", SHARED_PODS.num_addresses)
 
 
 def emulated_node(index: int) -> IPv4Address:
@@ -63,8 +65,8 @@ def real_node(index: int) -> IPv4Address:
     return LINK[_FIRST_REAL_NODE + index]
 
 
-def _slash_24(network: IPv4Network, index: int, what: str) -> IPv4Network:
-    most = network.num_addresses // 256
+def _slash_24(network: IPv4Network, index: int, what: str, taken: int = 0) -> IPv4Network:
+    most = (network.num_addresses - taken) // 256
     if index >= most:
         raise LabError(f"a lab has addresses for {most} {what}")
     return IPv4Network((int(network.network_address) + 256 * index, 24))

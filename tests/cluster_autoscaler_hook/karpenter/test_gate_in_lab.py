@@ -126,6 +126,9 @@ def test_pods_with_constraints_that_are_not_modelled_are_karpenters(
     for name, spec in NOT_OURS.items():
         made = cluster.kube.create(path, pod(f"{name}-0", "500m", "1Gi", **spec))
         assert "schedulingGates" not in made["spec"], f"{name} must not be gated"
+    planned = [{"name": "surgekit.dev/planned-placement"}]
+    made = cluster.kube.create(path, pod("planned", "1m", "1Mi", schedulingGates=planned), dryRun="All")
+    assert made["spec"]["schedulingGates"] == planned, "a ComboFunc has a place for it"
     spot = pod("spot-0", "500m", "1Gi", nodeSelector={"karpenter.sh/capacity-type": "spot"})
     assert "schedulingGates" in cluster.kube.create(path, spot)["spec"], "a label that is understood"
     create_pods(cluster.kube, namespace, 1, "500m", "1Gi", prefix="ours")

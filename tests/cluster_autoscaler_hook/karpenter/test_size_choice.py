@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -93,6 +94,13 @@ def test_a_size_that_no_class_holds_is_not_chosen() -> None:
     assert choose_sizes({}, [nothing], OFFERS, pricing(OFFERS)).sizes == {}
 
 
+def test_a_choice_that_the_function_would_not_follow_is_not_made() -> None:
+    video = demand(8, {"large": 2}, small=(900, 1000, 2), large=(2200, 2500, 4))
+    assert checked({}, [replace(video, most_pods=3)]).sizes == {}
+    tiny = demand(2, {"small": 1}, small=(3000, 1000, 2), vast=(100, 100, 64))
+    assert checked({}, [tiny]).sizes == {}, "32 times what is asked for"
+
+
 def random_problem(seed: int) -> tuple[dict[Kind, int], list[Demand]]:
     rng = random.Random(seed)
     fixed = {Kind(rng.randrange(200, 1800, 100), rng.randrange(256, 4096, 256) * MIB): rng.randint(1, 2)}
@@ -110,13 +118,13 @@ def random_problem(seed: int) -> tuple[dict[Kind, int], list[Demand]]:
 
 
 def test_close_to_the_exact_optimum() -> None:
-    """Over 30 drawn problems: never below it, on average within 5 %, and each within 35 %."""
+    """Over 20 drawn problems: never below it, on average within 2 %, and each within 25 %."""
     over = []
-    for seed in range(30):
+    for seed in range(20):
         fixed, demands = random_problem(seed)
         choice = checked(fixed, demands)
         exact = exact_cost(fixed, demands, OFFERS)
         assert choice.cost_per_hour >= exact * (1 - 1e-9)
         over.append(choice.cost_per_hour / exact)
-    assert sum(over) / len(over) < 1.05
-    assert max(over) < 1.35
+    assert sum(over) / len(over) < 1.02
+    assert max(over) < 1.25

@@ -31,7 +31,7 @@ SMALL, LARGE = SizeOption("small", 900, GIB, 2), SizeOption("large", 4100, 4 * G
 def offering(
     count: int, size: SizeOption = LARGE, need: int = 8, batch: str = "b1"
 ) -> tuple[PendingPod, ...]:
-    offer = SizeOffer("uid-f", batch, need, size.name, (SMALL, LARGE))
+    offer = SizeOffer("uid-f", batch, need, 50, size.name, (SMALL, LARGE))
     kind = Kind(size.cpu_millicores, size.memory_bytes)
     return tuple(
         PendingPod(f"{batch}-{i}", "default", f"{batch}-{i}", kind, gates=(GATE,), offer=offer)
@@ -77,7 +77,7 @@ def test_without_an_answer_the_pods_are_planned_for_as_they_are(
     source.pending = gated_pods(kube, *offering(2))
     session.step()
     assert claims_of(kube) == []
-    later, later_s = time.time() + 11, time.monotonic() + 11
+    later, later_s = time.time() + 21, time.monotonic() + 21
     monkeypatch.setattr(time, "time", lambda: later)
     monkeypatch.setattr(time, "monotonic", lambda: later_s)
     for _ in range(2):
@@ -124,7 +124,7 @@ def offer_text(**changes: Any) -> str:
          "concurrency": s.concurrency}
         for s in (SMALL, LARGE)
     ]  # fmt: skip
-    return json.dumps({"batch": "b1", "need": 8, "sizes": sizes} | changes)
+    return json.dumps({"batch": "b1", "need": 8, "mostPods": 50, "sizes": sizes} | changes)
 
 
 def offering_pod(text: object, **owner: Any) -> Json:
@@ -139,7 +139,7 @@ def offering_pod(text: object, **owner: Any) -> Json:
 
 
 def test_an_offer_is_read_from_the_pods_of_combofuncs_only() -> None:
-    assert read_offer(offering_pod(offer_text())) == SizeOffer("uid-f", "b1", 8, "large", (SMALL, LARGE))
+    assert read_offer(offering_pod(offer_text())) == SizeOffer("uid-f", "b1", 8, 50, "large", (SMALL, LARGE))
     assert read_offer(offering_pod(offer_text(), kind="ReplicaSet")) is None
     assert read_offer(offering_pod(offer_text(), controller=False)) is None
     record = read_pod(offering_pod(offer_text()), "fcma")
@@ -153,7 +153,8 @@ def test_an_offer_is_read_from_the_pods_of_combofuncs_only() -> None:
     [
         None, 7, "", "null", "[]", "{", "[" * 20_000, "7" * 6000, '{"batch": "b1"}',
         offer_text(need=0), offer_text(need=True), offer_text(need=1e3), offer_text(need=10**30),
-        offer_text(batch=""), offer_text(batch="x" * 64), offer_text(sizes=[]), offer_text(sizes={"a": 1}),
+        offer_text(mostPods=0), offer_text(batch=""), offer_text(batch="x" * 64),
+        offer_text(sizes=[]), offer_text(sizes={"a": 1}),
         offer_text(sizes=[{"name": "large", "cpuMillicores": -1, "memoryBytes": 1, "concurrency": 1}]),
         offer_text(sizes=[{"name": "large", "cpuMillicores": 1, "memoryBytes": 1, "concurrency": 1}] * 2),
     ],

@@ -34,13 +34,13 @@ SHORT = {"SERVICE_TIME_MS": "50"}
 def serving(built: Callable[..., Binaries]) -> Iterator[Serving]:
     if reason := knative.why_no_knative():
         pytest.skip(reason)
-    built(*CORE, *knative.BINARIES[:-1])
+    built(*CORE, *knative.BINARIES)
     with Lab.temporary("knative", own_network=True) as lab:
         port = lab.free_port()
         nodes = lab.add_nodes(3, kubelet_port=port)
         lab.start_scheduler()
         lab.start_node_model(Scenario.equal(nodes, tau_create_s=CREATION_S))
-        yield knative.start(lab, None, {"config-autoscaler": AUTOSCALER})
+        yield knative.start(lab, port, {"config-autoscaler": AUTOSCALER})
 
 
 def ask(serving: Serving, host: str, path: str = "/") -> tuple[int, str]:
@@ -122,6 +122,22 @@ def test_requests_are_split_by_the_route(serving: Serving) -> None:
     # 1 of 2^39 times 40 draws are all alike.
     revisions = {ask(serving, host)[1].partition("-deployment")[0] for _ in range(40)}
     assert revisions == {"split-00001", "split-00002"}
+
+
+def test_the_hpa_class_scales_by_cpu(serving: Serving) -> None:
+    """Knative makes a stock HPA, and metrics-server has what the pods use."""
+    annotations = {
+        "autoscaling.knative.dev/class": "hpa.autoscaling.knative.dev",
+        "autoscaling.knative.dev/metric": "cpu",
+        "autoscaling.knative.dev/target": "50",
+        "autoscaling.knative.dev/max-scale": "3",
+    }
+    environment = {"SERVICE_TIME_MS": "50", "CPU_TIME_MS": "50"}
+    resources = {"requests": {"cpu": "200m"}, "limits": {"cpu": "400m"}}
+    host = serving.deploy("cpu", env=environment, annotations=annotations, resources=resources)
+    serving.traffic.clients(host, 4)
+    until(serving, lambda: replicas(serving, "cpu") == 3, "three replicas")
+    serving.traffic.clients(host, 0)
 
 
 def test_a_class_of_others_is_left_to_them(serving: Serving) -> None:

@@ -17,15 +17,17 @@ def test_ranges_do_not_overlap() -> None:
 
 
 def test_every_node_has_pods_of_its_own() -> None:
-    first, last = addresses.emulated_pods(0), addresses.emulated_pods(2**14 - 1)
-    assert (str(first), str(last)) == ("10.0.0.0/24", "10.63.255.0/24")
+    first, last = addresses.emulated_pods(0), addresses.emulated_pods(16127)
+    assert (str(first), str(last)) == ("10.0.0.0/24", "10.62.255.0/24")
+    assert addresses.SHARED_PODS.subnet_of(addresses.EMULATED_PODS)
+    assert not addresses.SHARED_PODS.overlaps(last)
     assert str(addresses.real_pods(3)) == "10.64.3.0/24"
     assert addresses.real_node(addresses.MOST_REAL_NODES - 1) in addresses.LINK
 
 
 def test_running_out_is_told() -> None:
-    with pytest.raises(LabError, match="16384 emulated nodes"):
-        addresses.emulated_pods(2**14)
+    with pytest.raises(LabError, match="16128 emulated nodes"):
+        addresses.emulated_pods(16128)
     with pytest.raises(LabError, match="48 real nodes"):
         addresses.real_node(addresses.MOST_REAL_NODES)
 
