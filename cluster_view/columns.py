@@ -146,5 +146,5 @@ def order(
     rows: Mapping[str, Row], columns: tuple[Column[Row], ...], by: int, descending: bool, wanted: str
 ) -> list[str]:
     """The keys of the rows to show, in order; rows that are equal by name."""
-    shown = sorted(key for key, row in rows.items() if matches(row, columns, wanted))
+    shown = sorted(key for key, row in rows.items() if not wanted or matches(row, columns, wanted))
     return sorted(shown, key=lambda key: columns[by].by(rows[key]), reverse=descending)

@@ -62,8 +62,8 @@ def _knee_policy(obj: Json) -> FunctionFacts:
         reason = plain(last.get("reason"))
         sentence = plain(f"{_or_unknown(there)} replicas, {_or_unknown(wanted)} wanted: {reason}")
         more = wanted - there if mode == "shadow" and wanted is not None and there is not None else None
-        # It decides in each interval, mostly the same.
-        mark = f"{wanted} {reason}"
+        # It decides in each interval, mostly the same with other numbers in its reason.
+        mark = f"{mode} {wanted} {[c['reason'] for c in conditions(status)]}"
         told = Told(mark, "hpa_replacement", about, mode, sentence, at_s(last.get("at")), more)
     knees = [k for k in records(status.get("knownKnees")) if not k.get("inferred")]
     ready = whole(mapping(status.get("lastSample")).get("readyReplicas"))
@@ -101,7 +101,8 @@ def _burst_function(obj: Json) -> FunctionFacts:
     wanted, told = whole(regular.get("wanted")), None
     if wanted is not None:
         sentence = plain(f"{wanted} regular instances wanted: {plain(regular.get('reason'))}")
-        told = Told(sentence, "burst_plane", about, mode, sentence, at_s(status.get("observedTime")))
+        mark = f"{mode} {wanted}"  # the reason has numbers that change with each status
+        told = Told(mark, "burst_plane", about, mode, sentence, at_s(status.get("observedTime")))
     in_regular, in_emergency = (decimal(of.get("inFlight"), 0.0, 1e9) for of in (regular, emergency))
     tracks: Tracks | None = None
     if in_regular is not None and in_emergency is not None:

@@ -27,8 +27,9 @@ __all__ = ["Sources"]
 
 SLICES = "/apis/discovery.k8s.io/v1/endpointslices"
 BURST_FUNCTIONS = "/apis/surgekit.dev/v1alpha1/burstfunctions"
-# The controller writes a status every 10 s.
-_LONGEST_SILENCE_S = 60.0
+# The controller writes a status every 10 s, and another replica leads after 15 s. Shorter than requests wait
+# (`gateway_timeout_s`), so that those that wait are given to the ingress in time.
+_LONGEST_SILENCE_S = 30.0
 
 
 class Sources:

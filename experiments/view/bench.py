@@ -6,6 +6,7 @@ facts, applied to the state, encoded once. A reader on a socket then asks the re
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import statistics
@@ -23,6 +24,7 @@ from cluster_view.publisher import Publisher
 from cluster_view.readers import read_node, read_pod, read_speed
 from cluster_view.server import LIMITS, application, hosts
 from cluster_view.state import State
+from cluster_view.terminal import Terminal
 from experiments.view.feed import FakeCluster
 from surgekit.errors import UserError
 from surgekit.process.http_port import HttpPort
@@ -79,6 +81,8 @@ def run(
     say(f"{changes_per_s} changes of pods a second, {rounds} rounds")
     each = [_round(cluster, state, arrived, publisher, round(changes_per_s / _ROUNDS_A_SECOND), now_s + i / 2)
             for i in range(rounds)]  # fmt: skip
+    memory_bytes = _resident_bytes() - memory_before
+    terminal_ms = asyncio.run(_terminal_ms(cluster, state, round(changes_per_s / _ROUNDS_A_SECOND), rounds))
     median_cpu_s = statistics.median(cpu for cpu, _ in each)
     return {
         "nodes": nodes,
@@ -93,7 +97,8 @@ def run(
         "change_cpu_ms_worst": round(1e3 * max(cpu for cpu, _ in each), 2),
         "change_bytes": statistics.median(size for _, size in each),
         "cpu_share": round(median_cpu_s * _ROUNDS_A_SECOND, 4),
-        "memory_bytes": _resident_bytes() - memory_before,
+        "terminal_cpu_ms": round(terminal_ms, 2),
+        "memory_bytes": memory_bytes,
     }
 
 
@@ -110,6 +115,20 @@ def _round(
     spent_s = time.process_time() - cpu_s
     news = publisher.after(number, 0.0)
     return spent_s, sum(map(len, news[1])) if news else 0
+
+
+async def _terminal_ms(cluster: FakeCluster, state: State, count: int, rounds: int) -> float:
+    """CPU time in which `surgekit top` applies and draws the changes of one round: the median."""
+    terminal, spent_ms = Terminal(state, lambda: None, time.time), []
+    async with terminal.run_test(size=(160, 50)) as pilot:
+        for _ in range(rounds):
+            for kind, line in cluster.changes(count):
+                _take_pod(state, kind, orjson.loads(line), time.time())
+            cpu_s = time.process_time()
+            terminal.round()
+            await pilot.pause(0.0)
+            spent_ms.append(1e3 * (time.process_time() - cpu_s))
+    return statistics.median(spent_ms)
 
 
 def _take_pod(state: State, kind: str, pod: dict[str, Any], at_s: float) -> None:

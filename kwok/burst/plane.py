@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,7 @@ from kwok.traffic.function import Function
 from kwok.traffic.live import Traffic, socket_path, start_functions, start_load
 from surgekit.tls import ensure
 
-__all__ = ["EXAMPLE", "Plane", "check", "start", "url", "why_no_plane"]
+__all__ = ["EXAMPLE", "Plane", "check", "start", "start_before_knative", "url", "why_no_plane"]
 
 EXAMPLE = parts.MANIFESTS / "burst-plane" / "examples" / "lab.yaml"
 NODE, BALANCER = "burst-node", "balancer"
@@ -121,10 +121,46 @@ def start(
     function: Function = _PODS_ANSWER,
 ) -> Plane:
     """Settings of the three processes; `function` is how regular pods answer."""
+    function_port = start_functions(lab, {function.name: function})
+    dial = partial(dial_pods_in, namespace_path(lab.directory, EMULATED_PODS).name)
+    plane = _start_processes(lab, dial, balancer or {}, agent or {})
+    load_port = start_load(lab, plane.traffic.gateway_port)
+    traffic = replace(
+        plane.traffic,
+        functions={function.name: function},
+        function_metrics_port=function_port,
+        load_port=load_port,
+    )
+    plane = replace(plane, traffic=traffic)
+    plane.start_controller(controller)
+    plane.start_placement()
+    lab_traffic.remember(lab, load_port, {function.name: f"{function.name}.default"})
+    return plane
+
+
+def start_before_knative(
+    lab: Lab,
+    autoscaler: str,
+    ingress: str,
+    *,
+    controller: Mapping[str, Any] | None = None,
+    balancer: Mapping[str, Any] | None = None,
+) -> Plane:
+    """In a lab that has Knative (`kwok.knative`), whose autoscaler and ingress are at these places."""
+    plane = _start_processes(lab, str, {"ingress": ingress} | dict(balancer or {}), {})
+    parts.apply_manifests(lab, parts.MANIFESTS / "burst-plane" / "knative")
+    plane.start_controller({"knative_autoscaler": autoscaler} | dict(controller or {}))
+    plane.start_placement()
+    return plane
+
+
+def _start_processes(
+    lab: Lab, edit: Callable[[str], str], balancer: Mapping[str, Any], agent: Mapping[str, Any]
+) -> Plane:
+    """All but controller and placement. `edit` changes HAProxy's configuration."""
     certificates = lab.directory / "tls" / "burst"
     ensure(certificates, [SERVER_NAME], [PLACEMENT, CONTROLLER], datetime.now(UTC))
-    function_port = start_functions(lab, {function.name: function})
-    node = _start_node(lab, certificates, _SHARE | dict(agent or {}))
+    node = _start_node(lab, certificates, _SHARE | dict(agent))
     parts.install_load_balancer(lab)
     parts.install_burst_plane(lab)
     directory, gateway_port = socket_path(lab, "lb"), lab.free_port()
@@ -137,19 +173,12 @@ def start(
     process = parts.start_load_balancer(
         lab,
         haproxy.find_haproxy(),
-        given | dict(balancer or {}),
-        partial(dial_pods_in, namespace_path(lab.directory, EMULATED_PODS).name),
+        given | dict(balancer),
+        edit,
         name=BALANCER,
     )
-    load_port = start_load(lab, gateway_port)
-    traffic = Traffic(
-        lab, {function.name: function}, gateway_port, process.port or 0, function_port, load_port
-    )
-    plane = Plane(lab, traffic, directory, node["node"], node["address"], certificates)
-    plane.start_controller(controller)
-    plane.start_placement()
-    lab_traffic.remember(lab, load_port, {function.name: f"{function.name}.default"})
-    return plane
+    traffic = Traffic(lab, {}, gateway_port, process.port or 0, 0, 0)
+    return Plane(lab, traffic, directory, node["node"], node["address"], certificates)
 
 
 def url(lab: Lab) -> str:

@@ -217,6 +217,7 @@ def _directions(lab: Lab, extras: list[str]) -> list[str]:
         f"logs        {lab.directory / 'logs'}",
         f"kubectl     {kubectl} get pods --all-namespaces",
         f"or          export KUBECONFIG={lab.kubeconfig}",
+        f"look        {surgekit} ui --lab {lab.name}",
         f"opt in      {kubectl} label namespace default surgekit.dev/placement=enforce",
         f"try         {kubectl} apply -f {combofunc}",
         f"            {kubectl} get combofuncs,pods",

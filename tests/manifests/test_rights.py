@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from cluster_view.sources import RESOURCES as SHOWN
@@ -9,13 +11,14 @@ from hpa_replacement.controller import LEASE_NAME as KNEESCALE_LEASE
 from kwok.lab import Lab
 from node_speed_probe.controller import LEASE_NAME
 from surgekit.kube.client import ApiError, Kube
-from tests.manifests.installed_cluster import NAMESPACE
+from tests.manifests.installed_cluster import MANIFESTS, NAMESPACE
 
 pytestmark = pytest.mark.lab
 
 READ = ("get", "list", "watch")
-# (account, verb, group, resource, subresource, namespace, name): allowed?
-RIGHTS = [
+# Account, verb, group, resource, subresource, namespace, name; whether it is allowed.
+Right = tuple[str, str, str, str, str, str, str, bool]
+RIGHTS: list[Right] = [
     *(
         ("surgekit-extender", v, "", r, "", "", "", True)
         for v in READ
@@ -294,15 +297,40 @@ RIGHTS = [
 
 
 def test_every_account_can_do_its_work_and_nothing_else(installed: Lab) -> None:
+    assert wrong_answers(installed, RIGHTS) == []
+
+
+def test_the_view_asks_the_extender_only_where_that_was_allowed(installed: Lab) -> None:
+    scheduler = "surgekit-scheduler-client-tls"
+    rights: list[Right] = [
+        ("surgekit-view", "get", "", "secrets", "", NAMESPACE, scheduler, True),
+        ("surgekit-view", "list", "", "pods", "", NAMESPACE, "", True),
+        ("surgekit-view", "create", "", "pods", "portforward", NAMESPACE, "", True),
+        ("surgekit-view", "get", "", "secrets", "", NAMESPACE, "surgekit-extender-tls", False),
+        ("surgekit-view", "list", "", "secrets", "", NAMESPACE, "", False),
+        ("surgekit-view", "create", "", "pods", "portforward", "shop", "", False),
+        ("surgekit-view", "create", "", "pods", "exec", NAMESPACE, "", False),
+    ]
+    explain = MANIFESTS / "view" / "explain"
+    installed.apply(explain)
+    try:
+        installed.wait_for(lambda: not wrong_answers(installed, rights), "the role to be in force")
+    finally:
+        installed.kubectl("delete", "-k", explain)
+    refused: list[Right] = [(*right[:-1], False) for right in rights if right[1] != "list"]
+    installed.wait_for(lambda: not wrong_answers(installed, refused), "the role to be gone")
+
+
+def wrong_answers(lab: Lab, rights: Sequence[Right]) -> list[tuple[str, dict[str, str], str]]:
     wrong = []
-    for account, verb, group, resource, subresource, namespace, name, expected in RIGHTS:
+    for account, verb, group, resource, subresource, namespace, name, expected in rights:
         attributes = {
             "verb": verb, "group": group, "resource": resource, "subresource": subresource,
             "namespace": namespace, "name": name,
         }  # fmt: skip
         user = f"system:serviceaccount:{NAMESPACE}:{account}"
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated"]
-        review = installed.kube.create(
+        review = lab.kube.create(
             "/apis/authorization.k8s.io/v1/subjectaccessreviews",
             {
                 "apiVersion": "authorization.k8s.io/v1",
@@ -312,7 +340,7 @@ def test_every_account_can_do_its_work_and_nothing_else(installed: Lab) -> None:
         )
         if review["status"]["allowed"] != expected:
             wrong.append((account, attributes, "must be allowed" if expected else "must be refused"))
-    assert wrong == []
+    return wrong
 
 
 def test_an_agent_has_no_rights(installed: Lab) -> None:

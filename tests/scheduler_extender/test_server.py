@@ -190,6 +190,21 @@ def test_explain_shows_the_terms_of_the_cost(serve: Any) -> None:
     assert served.ask("GET", "/explain?pod=nonsense")[0] == 400
 
 
+def test_the_latest_decisions_are_told_in_order_and_bounded(serve: Any) -> None:
+    served = serve()
+    for i in range(60):
+        served.ask("POST", "/prioritize", request(pod(uid=f"uid-{i}", name=f"web-{i}"), NAMES))
+    served.extender.state.put_pod(builders.bound("uid-59", "node-003"), time.monotonic())
+    status, said = served.ask("GET", "/explain?since=0")
+    assert status == 200
+    names = [decision["pod"]["name"] for decision in said["decisions"]]
+    assert names == [f"web-{i}" for i in range(10, 60)]
+    assert said["decisions"][-1]["bound_to"] == "node-003"
+    latest = served.ask("GET", f"/explain?since={said['decisions'][-3]['decided_at']}")[1]["decisions"]
+    assert [decision["pod"]["name"] for decision in latest] == ["web-58", "web-59"]
+    assert served.ask("GET", "/explain?since=soon")[0] == 400
+
+
 def test_unusable_annotations_are_ignored_and_the_pod_is_still_scored(serve: Any) -> None:
     served = serve()
     for text in ("NaN", "-1", "many", "1e999"):

@@ -29,7 +29,7 @@ from combofunc.pods.cluster import Cluster
 from combofunc.pods.pod_table import PodTable
 from combofunc.reconciler import ComboFuncReconciler, Inputs
 from combofunc.work_loop import Work
-from hpa_replacement.knative.pod_autoscaler_status import Observed, RevisionView
+from hpa_replacement.knative.presence import Observed, RevisionView
 from hpa_replacement.knative.reconciliation import Create, Patch, plan
 from hpa_replacement.metrics import KneeScaleMetrics
 from hpa_replacement.observe.sources import ClusterSource
@@ -45,7 +45,7 @@ from tests.combofunc.in_place_deployment.test_rollout import spec_of
 from tests.combofunc.pods.world import node
 from tests.events_at_once import EventsAtOnce, unreadable
 from tests.hpa_replacement import builders
-from tests.hpa_replacement.knative.builders import pod_autoscaler
+from tests.hpa_replacement.knative.builders import KNATIVE_S_DEFAULTS, NO_DEMAND, pod_autoscaler
 
 Json = dict[str, Any]
 OWN = "shop"
@@ -130,8 +130,8 @@ def knee_scale(obj: Json) -> ApiServer:
 def knative(obj: Json) -> ApiServer:
     kube, server = recording()
     scales = Scales(kube)
-    view = RevisionView(obj, None, None, Observed(1, 1), 1000.0)
-    for step in plan(view, 100).action:
+    view = RevisionView(obj, None, None, Observed(1, 1), NO_DEMAND, KNATIVE_S_DEFAULTS, 1000.0)
+    for step in plan(view, 100).action.steps:
         if isinstance(step, Create):
             kube.create(step.path, step.body)
             if step.body["kind"] == "KneePolicy":

@@ -13,7 +13,7 @@ from experiments.pulsenet.figures import Summary, cost_ratio, slowdown_ratio
 from experiments.pulsenet.pictures import draw_all
 from experiments.pulsenet.simulated import Plan, run
 from experiments.pulsenet.simulation import Span
-from experiments.results.page import section
+from experiments.results.sections import section
 from experiments.seeds import REPORTED, SWEEP, TUNING
 
 PLAN = Plan(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -193,3 +194,17 @@ def test_a_watch_that_falls_silent_is_given_up(
 def test_no_cluster_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(NoCluster, match="--kubeconfig"):
         Kube.connect(tmp_path / "none")
+
+
+def test_a_context_names_another_cluster_than_the_current(tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    names = ("here", "there")
+    clusters = [{"name": name, "cluster": {"server": f"https://{name}:6443"}} for name in names]
+    contexts = [{"name": name, "context": {"cluster": name, "user": "me"}} for name in names]
+    users = [{"name": "me", "user": {"token": "t"}}]
+    content = {"clusters": clusters, "contexts": contexts, "users": users, "current-context": "here"}
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "Config"} | content))
+    assert Kube.connect(file).host == "https://here:6443"
+    assert Kube.connect(file, "there").host == "https://there:6443"
+    with pytest.raises(NoCluster, match="nowhere"):
+        Kube.connect(file, "nowhere")
