@@ -106,7 +106,7 @@ def _plan(view: RevisionView, default_high: int) -> Plan:
     presence = presence_of(pa, view)
     steps = (
         *_keep(obj, KNEE_POLICIES, "KneePolicy", policy, _policy_spec(pa, "scale")),
-        *_keep(obj, _SERVERLESS_SERVICES, "ServerlessService", sks, _sks_spec(pa, presence)),
+        *_keep(obj, _SERVERLESS_SERVICES, "ServerlessService", sks, _sks_spec(pa, sks, presence)),
         # First the status: woken by a request that has ended since, it must not be taken for asleep.
         *_status(obj, status_of(pa, view, presence)),
         *_scale(pa, presence),
@@ -132,11 +132,12 @@ def _policy_spec(pa: PodAutoscaler, via: str) -> Json:
     }
 
 
-def _sks_spec(pa: PodAutoscaler, presence: Presence) -> Json:
+def _sks_spec(pa: PodAutoscaler, sks: Json | None, presence: Presence) -> Json:
     reference = {"apiVersion": pa.target.api_version, "kind": pa.target.kind, "name": pa.target.name}
     mode = "Proxy" if presence.proxied else "Serve"
-    # 0 means all activators, as in Knative's HPA class.
-    return {"mode": mode, "objectRef": reference, "protocolType": pa.protocol, "numActivators": 0}
+    # 0 means all activators, as in Knative's HPA class. Its webhook drops a 0.
+    subset = {"numActivators": 0} if sks and sks["spec"].get("numActivators") else {}
+    return {"mode": mode, "objectRef": reference, "protocolType": pa.protocol, **subset}
 
 
 def _keep(owner: Json, resource: Resource, kind: str, have: Json | None, spec: Json) -> tuple[Step, ...]:

@@ -194,7 +194,7 @@ def test_a_status_and_an_event_of_a_policy_become_decisions(
         f"/apis/events.k8s.io/v1/namespaces/{name}/events",
         {
             "metadata": {"name": "web.1", "namespace": name},
-            "eventTime": datetime.now(UTC).isoformat(timespec="microseconds"),
+            "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "reportingController": "surgekit.dev/kneescale",
             "reportingInstance": "test",
             "action": "NoData",

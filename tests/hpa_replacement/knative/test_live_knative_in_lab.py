@@ -114,6 +114,7 @@ def test_our_class_goes_to_zero_and_back(serving: Serving) -> None:
     revision.until(lambda: revision.mode == "Serve", "Serve with a Ready pod")
 
     revision.until(lambda: revision.replicas == 0, "zero: it has never been asked for")
+    revision.until(lambda: not serving.pods(), "the end of its pods, which still answer")
     assert revision.mode == "Proxy"
     assert revision.condition("Active")["reason"] == "NoTraffic"
     serving.wait_until_ready("knee")  # the Service is Ready all the same

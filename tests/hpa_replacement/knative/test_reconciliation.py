@@ -56,7 +56,6 @@ def test_a_new_one_gets_its_policy_and_service() -> None:
         "mode": "Proxy",
         "objectRef": reference,
         "protocolType": "http1",
-        "numActivators": 0,
     }
 
 
@@ -142,6 +141,21 @@ def test_a_target_that_cannot_be_looked_at_changes_nothing_but_the_condition() -
     table.apply((step,))
     assert table.condition("Active")["message"] == "there is no Deployment"
     assert table.pa["status"]["actualScale"] == 2
+
+
+def test_all_activators_serve_it_and_a_dropped_0_is_not_written_again() -> None:
+    table = served()
+    assert table.sks
+    table.sks["spec"]["numActivators"] = 2  # from another class
+    (step,) = table.plan()
+    table.apply((step,))
+    assert table.sks["spec"]["numActivators"] == 0
+    for dropped in (False, True):
+        if dropped:
+            del table.sks["spec"]["numActivators"]
+        table.play_sks()
+        table.settle()
+        assert table.plan() == ()
 
 
 def test_bounds_that_change_go_to_the_policy() -> None:
