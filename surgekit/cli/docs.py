@@ -30,3 +30,17 @@ def screenshots(
     with Console(stderr=True).status("browser") as status:
         for file in take(directory, status.update):
             typer.echo(file)
+
+
+@app.command()
+def report(
+    dashboard: Annotated[Path, typer.Argument(help="What `surgekit bench dashboard --json FILE` wrote.")],
+    directory: Annotated[
+        Path, typer.Option("--to", help="Folder of the documentation.", file_okay=False, exists=True)
+    ] = Path("docs"),
+) -> None:
+    """Take the pictures of the report and of the dashboard's panels (with Chromium)."""
+    from experiments.report_pictures import take
+
+    for file in take(directory, dashboard):
+        typer.echo(file)

@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -173,7 +174,7 @@ def test_a_status_and_an_event_of_a_policy_become_decisions(
         f"/apis/events.k8s.io/v1/namespaces/{name}/events",
         {
             "metadata": {"name": "web.1", "namespace": name},
-            "eventTime": "2026-11-19T21:00:00.000000Z",
+            "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "reportingController": "surgekit.dev/kneescale",
             "reportingInstance": "test",
             "action": "NoData",
