@@ -11,12 +11,14 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["interpreter", "pack"]
+from kwok.errors import LabError
+
+__all__ = ["installed", "interpreter", "pack"]
 
 # Parts of the standard library that are large and that nothing in a guest imports.
 _LEFT_OUT = {
     "site-packages", "test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3",
-    "pydoc_data", "distutils", "unittest", "asyncio", "email", "http", "xml", "xmlrpc", "multiprocessing",
+    "pydoc_data", "distutils", "unittest", "email", "http", "xml", "xmlrpc", "multiprocessing",
     "sqlite3", "curses", "dbm", "wsgiref", "venv", "html", "tomllib", "zoneinfo", "msilib",
 }  # fmt: skip
 _DIRECTORY, _FILE = 0o040755, 0o100000
@@ -36,6 +38,23 @@ def interpreter() -> dict[str, Path]:
         )
         files |= {f"{directory}/{name}": Path(directory, name) for name in wanted}
     for binary in [program, *(path for path in files.values() if path.suffix == ".so")]:
+        files |= {path: Path(path) for path in _shared_libraries(binary)}
+    return files
+
+
+def installed(*names: str) -> dict[str, Path]:
+    """Packages of this environment, and what wheels put beside them, at the paths where they are."""
+    site = Path(sysconfig.get_path("purelib"))
+    places = [place for name in names for place in (site / name, site / f"{name}.libs", site / f"{name}.py")]
+    files = {
+        str(path): path
+        for place in places
+        for path in ([place] if place.is_file() else place.rglob("*"))
+        if path.is_file() and not {"tests", "__pycache__"} & set(path.parts)
+    }
+    if missing := [name for name in names if not any(f"/{name}" in path for path in files)]:
+        raise LabError(f"guest: {missing[0]} is not installed in {site}")
+    for binary in [path for path in files.values() if ".so" in path.suffixes]:
         files |= {path: Path(path) for path in _shared_libraries(binary)}
     return files
 

@@ -43,6 +43,7 @@ def run(
     timeout_s: float = 240.0,
     memory_mib: int = 1024,
     cores: int = 1,
+    cpu: str = "qemu64",
 ) -> Ended:
     """Run a command as root in a new guest with cgroup v2, this Python, and `files` by their paths there.
 
@@ -62,7 +63,7 @@ def run(
         initramfs = Path(directory, "initramfs.gz")
         initramfs.write_bytes(pack(content))
         argv = [
-            QEMU, "-accel", "tcg", "-M", "pc", "-cpu", "qemu64", "-smp", str(cores), "-m", str(memory_mib),
+            QEMU, "-accel", "tcg", "-M", "pc", "-cpu", cpu, "-smp", str(cores), "-m", str(memory_mib),
             "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
             "-kernel", str(next(root.glob("boot/vmlinuz-*"))), "-initrd", str(initramfs),
             "-append", "console=ttyS0 quiet panic=-1 psi=1 mitigations=off",

@@ -85,6 +85,14 @@ def test_the_pages_section_shows_each_baseline() -> None:
     assert all(len(row) == len(section.columns) for row in section.rows)
 
 
+def test_a_picture_of_the_sweep_has_a_panel_for_each_parameter(tmp_path: Path) -> None:
+    at = {"exponential": {"p999_ms": 9.0}, "burst": {"p999_ms": 12.0}}
+    sweep = {f"{name}={value}": at for name in ("paper upsilon", "ours_1_5 gamma") for value in (10, 20)}
+    (drawn,) = draw_all({"latency_ratio": {}, "sweep": sweep}, tmp_path)
+    assert drawn.name == "sweep.png"
+    assert drawn.stat().st_size > 1000
+
+
 def test_pictures(tmp_path: Path) -> None:
     steps = {
         "at_s": [0, 1],

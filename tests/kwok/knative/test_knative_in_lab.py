@@ -35,7 +35,7 @@ def serving(built: Callable[..., Binaries]) -> Iterator[Serving]:
     if reason := knative.why_no_knative():
         pytest.skip(reason)
     built(*CORE, *knative.BINARIES)
-    with Lab.temporary("knative", own_network=True) as lab:
+    with Lab.temporary("knative", own_network=True, time_factor=4) as lab:  # of the HPA
         port = lab.free_port()
         nodes = lab.add_nodes(3, kubelet_port=port)
         lab.start_scheduler()
