@@ -1443,7 +1443,7 @@ function PodPanel({ cluster, podKey }) {
 					/* @__PURE__ */ a(Mode, { mode: explained.mode })
 				]
 			}),
-			/* @__PURE__ */ a(Sentences, { sentences: explained.reasons }),
+			/* @__PURE__ */ a(Sentences, { sentences: explained.reasons.filter((reason) => !pod.why.includes(reason)) }),
 			explained.nodes.length > 0 && /* @__PURE__ */ a(TermBars, {
 				nodes: explained.nodes,
 				chosen: pod.node

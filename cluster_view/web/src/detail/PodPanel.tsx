@@ -33,7 +33,7 @@ export function PodPanel({ cluster, podKey }: { cluster: Cluster; podKey: string
           <p class="soft">
             Decided at {timeOfDay(explained.decided_at)} <Mode mode={explained.mode} />
           </p>
-          <Sentences sentences={explained.reasons} />
+          <Sentences sentences={explained.reasons.filter((reason) => !pod.why.includes(reason))} />
           {explained.nodes.length > 0 && <TermBars nodes={explained.nodes} chosen={pod.node} />}
         </>
       )}
