@@ -13,7 +13,7 @@ from surgekit.errors import UserError
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-__all__ = ["NoBrowser", "started"]
+__all__ = ["NoBrowser", "find", "started"]
 
 # No sandbox: tests may run as root, in which Chromium refuses one. The rest keeps Chromium from calling home.
 _FLAGS = (
@@ -32,13 +32,19 @@ class NoBrowser(UserError):
     """There is no Chromium on this machine; the message says how to get one."""
 
 
+def find() -> str:
+    """Raises NoBrowser."""
+    if (chromium := shutil.which("chromium")) is None:
+        raise NoBrowser("no chromium: apt-get install chromium, or `make setup` as root")
+    return chromium
+
+
 @contextmanager
 def started() -> Iterator[Browser]:
     """Headless. While it runs, its thread has an event loop, so no asyncio.run. Raises NoBrowser."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415  # most runs need no browser
 
-    if (chromium := shutil.which("chromium")) is None:
-        raise NoBrowser("no chromium: apt-get install chromium, or `make setup` as root")
+    chromium = find()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium, args=list(_FLAGS), env=dict(os.environ), timeout=_START_MS

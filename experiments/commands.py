@@ -582,12 +582,13 @@ def ui(
     changes_per_s: Annotated[int, typer.Option(min=1, help="Changes of pods a second.")] = 200,
     rounds: Annotated[int, typer.Option(min=1, help="Half seconds with changes.")] = 60,
     seed: Annotated[int, typer.Option(help="Draws which pods change.")] = 1,
+    browser: Annotated[bool, typer.Option(help="Also in Chromium: the first picture, and frames.")] = False,
     json_file: JsonFile = None,
 ) -> None:
-    """What the live page costs: first snapshot, CPU time and bytes of a change, memory."""
+    """What the live page costs: first snapshot, CPU time and bytes of a change, memory; how smooth it is."""
     from experiments.view.bench import run
 
-    show(run(nodes, pods, functions, changes_per_s, rounds, seed, progress()), json_file)
+    show(run(nodes, pods, functions, changes_per_s, rounds, seed, progress(), browser), json_file)
 
 
 def show(figures: dict[str, Any], json_file: Path | None) -> None:

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from cluster_autoscaler_hook.karpenter.strict_catalogue import SHIPPED
 from cluster_view.server import serve
 from cluster_view.settings import Settings
-from experiments.browser import started
+from experiments import browser
 from kwok import parts
 from kwok.lab import Lab
 from kwok.traffic import lab_traffic
@@ -50,12 +50,15 @@ _SURGE = 64  # replicas of the first: the picture is taken while they are create
 def take(directory: Path, say: Callable[[str], object]) -> list[Path]:
     """Write the pictures into the directory, and return them."""
     lab_traffic.check()
-    with started() as browser, Lab.temporary("docs", time_factor=lab_traffic.TIME_FACTOR) as lab:
+    browser.find()
+    with Lab.temporary("docs", time_factor=lab_traffic.TIME_FACTOR) as lab:
         say("a lab with traffic and KneeScale")
         settings = Settings(catalogue=SHIPPED, prometheus_url=_fill(lab))
         page = serve(open_view(settings, lab.name, None, None), settings.bind, port=0)
         try:
-            return _pictures(lab, page.url, browser, directory, say)
+            # Not before: the lab's network is made by asyncio, which goes with no browser in the same thread.
+            with browser.started() as chromium:
+                return _pictures(lab, page.url, chromium, directory, say)
         finally:
             page.stop()
 
@@ -97,10 +100,10 @@ def _deployment(name: str, replicas: int, cpu: str, memory: str) -> dict[str, An
 
 
 def _pictures(
-    lab: Lab, url: str, browser: Browser, directory: Path, say: Callable[[str], object]
+    lab: Lab, url: str, chromium: Browser, directory: Path, say: Callable[[str], object]
 ) -> list[Path]:
     """Wait for what each picture is to show, then take it."""
-    tab = browser.new_page(
+    tab = chromium.new_page(
         viewport={"width": 1440, "height": 900}, device_scale_factor=1.5, reduced_motion="reduce"
     )
     tab.set_default_timeout(120_000)

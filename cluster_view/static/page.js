@@ -985,7 +985,7 @@ function FunctionPanel({ cluster, fnKey }) {
 	const fn = cluster.functions.get(fnKey);
 	if (fn === void 0) return /* @__PURE__ */ a("p", {
 		class: "soft",
-		children: "This function is gone."
+		children: "This function is not there."
 	});
 	const pods = cluster.podsOf(fnKey);
 	return /* @__PURE__ */ a($, { children: [
@@ -1224,7 +1224,7 @@ function NodePanel({ cluster, name }) {
 	const node = cluster.nodes.get(name);
 	if (node === void 0) return /* @__PURE__ */ a("p", {
 		class: "soft",
-		children: "This node is gone."
+		children: "This node is not there."
 	});
 	const pods = [...cluster.podsOn(name)];
 	return /* @__PURE__ */ a($, { children: [
@@ -1400,7 +1400,7 @@ function PodPanel({ cluster, podKey }) {
 	const explained = useExplanation(podKey, pod?.node ?? null);
 	if (pod === void 0) return /* @__PURE__ */ a("p", {
 		class: "soft",
-		children: "This pod is gone."
+		children: "This pod is not there."
 	});
 	return /* @__PURE__ */ a($, { children: [
 		/* @__PURE__ */ a(Facts, { facts: [
@@ -1421,6 +1421,10 @@ function PodPanel({ cluster, podKey }) {
 			sentences: pod.why
 		}),
 		/* @__PURE__ */ a("h3", { children: "Who lost, by how much" }),
+		explained === "waiting" && /* @__PURE__ */ a("p", {
+			class: "soft",
+			children: "No node was chosen yet."
+		}),
 		explained === "asking" && /* @__PURE__ */ a("p", {
 			class: "soft",
 			children: "Asking the extender…"
@@ -1448,12 +1452,13 @@ function PodPanel({ cluster, podKey }) {
 	] });
 }
 function isExplanation(asked) {
-	return asked !== "asking" && !(asked instanceof Error);
+	return typeof asked === "object" && !(asked instanceof Error);
 }
-/** Asked again when the pod gets a node. */
+/** Asked when the pod has a node: the decision came before. */
 function useExplanation(key, node) {
-	const [asked, set] = d("asking");
+	const [asked, set] = d("waiting");
 	A(() => {
+		if (node === null) return set("waiting");
 		const abort = new AbortController();
 		set("asking");
 		explain(key, abort.signal).then(set, (error) => {

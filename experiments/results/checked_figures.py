@@ -20,7 +20,7 @@ __all__ = ["About", "UnknownBench", "about_of", "bench_of", "escaped", "read_fig
 _MOST_BYTES = 200 * 2**20  # a bench with all raw measurements writes some tens of MiB
 # Each has a section of its own.
 _WAYS = ("--simulated", "--live", "--pulls-only", "--starts", "--joint")
-_MARKUP = re.compile(r"([\\`*\[\]<>&|!~#])|\b_|_\b")
+_MARKUP = re.compile(r"([\\`*\[\]<>&|!~#])|(?<![^\W_])_|_(?![^\W_])")
 _Word = Annotated[str, msgspec.Meta(pattern=r"^[\w.+~-]{1,100}$")]
 
 

@@ -11,8 +11,8 @@ import os
 import socket
 import statistics
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from cluster_view.readers import read_node, read_pod, read_speed
 from cluster_view.server import LIMITS, application, hosts
 from cluster_view.state import State
 from cluster_view.terminal import Terminal
+from experiments.view import in_browser
 from experiments.view.feed import FakeCluster
 from surgekit.errors import UserError
 from surgekit.process.http_port import HttpPort
@@ -56,7 +57,9 @@ def run(
     rounds: int,
     seed: int,
     say: Callable[[str], None],
+    browser: bool = False,
 ) -> dict[str, Any]:
+    """With `browser`, also what a person sees of it, in as many rounds again."""
     now_s = time.time()
     cluster = FakeCluster(seed, nodes, pods, functions, now_s)
     lists = cluster.nodes(), cluster.speeds(), cluster.pods(), cluster.policies()
@@ -84,6 +87,15 @@ def run(
     memory_bytes = _resident_bytes() - memory_before
     terminal_ms = asyncio.run(_terminal_ms(cluster, state, round(changes_per_s / _ROUNDS_A_SECOND), rounds))
     median_cpu_s = statistics.median(cpu for cpu, _ in each)
+    seen: dict[str, Any] = {}
+    if browser:
+        say("in a browser")
+        count = round(changes_per_s / _ROUNDS_A_SECOND)
+        with _listening(publisher) as number:
+            url = f"http://localhost:{number}/"
+            seen = in_browser.figures(
+                url, lambda: _round(cluster, state, arrived, publisher, count, time.time()), rounds
+            )
     return {
         "nodes": nodes,
         "pods": pods,
@@ -99,6 +111,7 @@ def run(
         "cpu_share": round(median_cpu_s * _ROUNDS_A_SECOND, 4),
         "terminal_cpu_ms": round(terminal_ms, 2),
         "memory_bytes": memory_bytes,
+        **seen,
     }
 
 
@@ -140,6 +153,19 @@ def _take_pod(state: State, kind: str, pod: dict[str, Any], at_s: float) -> None
 
 def _first_event_s(publisher: Publisher, size: int) -> float:
     """From the connection on until a reader has the whole snapshot."""
+    with _listening(publisher) as number:
+        began_s = time.monotonic()
+        with closing(socket.create_connection(("127.0.0.1", number))) as reader:
+            reader.sendall(b"GET /events HTTP/1.1\r\nHost: localhost:%d\r\n\r\n" % number)
+            heard = 0
+            while heard < size:
+                heard += len(reader.recv(1 << 20))
+        return time.monotonic() - began_s
+
+
+@contextmanager
+def _listening(publisher: Publisher) -> Iterator[int]:
+    """The page's real server; its port."""
 
     def nobody(_: str) -> dict[str, Any]:
         raise UserError("no extender")
@@ -150,13 +176,7 @@ def _first_event_s(publisher: Publisher, size: int) -> float:
     allowed |= hosts("127.0.0.1", listener.number)
     listener.start()
     try:
-        began_s = time.monotonic()
-        with closing(socket.create_connection(("127.0.0.1", listener.number))) as reader:
-            reader.sendall(b"GET /events HTTP/1.1\r\nHost: localhost:%d\r\n\r\n" % listener.number)
-            heard = 0
-            while heard < size:
-                heard += len(reader.recv(1 << 20))
-        return time.monotonic() - began_s
+        yield listener.number
     finally:
         listener.stop()
 

@@ -139,7 +139,7 @@ def test_changes_appear_and_objects_go(browser: Browser) -> None:
         feed.push(change_of(snapshot, 3, pods={new["key"]: None}))
         expect(panel.get_by_role("link", name="shop/late-1")).to_have_count(0)
         feed.push(change_of(snapshot, 4, nodes={"node-3": None, "node-99": made_node("node-99")}))
-        expect(panel).to_contain_text("This node is gone.")
+        expect(panel).to_contain_text("This node is not there.")
 
 
 def test_a_lost_stream_is_said_and_comes_back(browser: Browser) -> None:

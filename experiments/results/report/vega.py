@@ -22,7 +22,7 @@ _OTHERS = tuple(f"var(--other-{i})" for i in range(1, 8))
 _HEIGHT, _LANE = 230, 17  # pixels: of a plot with curves, and of a line of dots
 _LANES = ("measured", "alone", "paper")  # from above, within a line
 _LABEL_APART = 14  # pixels between labels at the ends of curves
-_WRAP = 24
+_WRAP = 30
 _MOST_TICKS = 7
 _MOST_MARKS = 12  # more points of a curve are a line
 _MOST_MOVED = 45  # pixels that a label may stand beside its point
@@ -85,7 +85,8 @@ def _dots(plot: Dots) -> Spec:
     layers += _text(number | {"color": colour})
     if plot.reference is not None:
         layers.insert(0, _reference("x", plot.reference, x))
-    deep = len(labels) * max(_LANE * (2 if paper else 1) + 9, 26)
+    written = max(_wrapped(label).count("\n") + 1 for label in labels)
+    deep = len(labels) * max(_LANE * (2 if paper else 1) + 9, 26, 12 * written + 8)
     return {
         "height": deep,
         "data": {"values": rows},

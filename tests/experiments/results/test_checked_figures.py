@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -83,6 +83,7 @@ def test_a_section_of_other_figures_is_a_section_or_refused(bench: str, data: st
 
 
 @given(st.text())
+@example("__0__")
 def test_a_name_is_shown_as_it_is_and_nothing_else(name: str) -> None:
     """In a paragraph after a letter, as sections have it: it cannot begin a heading or a list there."""
     rendered = MarkdownIt("commonmark", {"html": False}).enable("table").parseInline(f"a{escaped(name)}")

@@ -107,9 +107,10 @@ def ask(serving: Serving, host: str) -> int:
         connection.close()
 
 
-def test_our_class_goes_to_zero_and_back(serving: Serving) -> None:
-    host = serving.deploy("knee", concurrency=1, env=SHORT, annotations=KNEE)
-    revision = Revision(serving, "knee")
+def test_our_class_follows_the_load_to_zero_and_back(serving: Serving) -> None:
+    # A queue-proxy lets ten times the concurrency wait and refuses the rest: two, so that one pod takes all.
+    host = serving.deploy("knee", concurrency=2, env=SHORT, annotations=KNEE)
+    revision, traffic = Revision(serving, "knee"), serving.traffic
     revision.decide_often()
     revision.until(lambda: revision.mode == "Serve", "Serve with a Ready pod")
 
@@ -121,6 +122,15 @@ def test_our_class_goes_to_zero_and_back(serving: Serving) -> None:
 
     assert ask(serving, host) == 200
     revision.until(lambda: revision.condition("Active")["status"] == "True", "Active again")
+
+    traffic.clients(host, 12)
+    revision.until(lambda: revision.replicas >= 3, "replicas for 12 clients")
+    revision.until(lambda: revision.policy["status"].get("knownKnees"), "a knee")
+    traffic.clients(host, 0)
+    revision.until(lambda: revision.replicas == 0, "zero after the load")
+    seen = traffic.sample()[host]
+    assert seen.errors == {}
+    assert ask(serving, host) == 200
 
 
 def test_knatives_hpa_class_lands_on_our_target(serving: Serving) -> None:

@@ -7,7 +7,7 @@ import { Facts, PodList, Timeline } from "./parts";
 
 export function FunctionPanel({ cluster, fnKey }: { cluster: Cluster; fnKey: string }) {
   const fn = cluster.functions.get(fnKey);
-  if (fn === undefined) return <p class="soft">This function is gone.</p>;
+  if (fn === undefined) return <p class="soft">This function is not there.</p>;
   const pods = cluster.podsOf(fnKey);
   return (
     <>

@@ -12,7 +12,7 @@ const SIDE = 220;
 
 export function NodePanel({ cluster, name }: { cluster: Cluster; name: string }) {
   const node = cluster.nodes.get(name);
-  if (node === undefined) return <p class="soft">This node is gone.</p>;
+  if (node === undefined) return <p class="soft">This node is not there.</p>;
   const pods = [...cluster.podsOn(name)];
   return (
     <>

@@ -11,7 +11,7 @@ import { TermBars } from "./TermBars";
 export function PodPanel({ cluster, podKey }: { cluster: Cluster; podKey: string }) {
   const pod = cluster.pods.get(podKey);
   const explained = useExplanation(podKey, pod?.node ?? null);
-  if (pod === undefined) return <p class="soft">This pod is gone.</p>;
+  if (pod === undefined) return <p class="soft">This pod is not there.</p>;
   return (
     <>
       <Facts
@@ -25,6 +25,7 @@ export function PodPanel({ cluster, podKey }: { cluster: Cluster; podKey: string
       />
       <Sentences title="Why it is where it is" sentences={pod.why} />
       <h3>Who lost, by how much</h3>
+      {explained === "waiting" && <p class="soft">No node was chosen yet.</p>}
       {explained === "asking" && <p class="soft">Asking the extender…</p>}
       {explained instanceof Error && <p class="soft">{explained.message}</p>}
       {isExplanation(explained) && (
@@ -40,16 +41,17 @@ export function PodPanel({ cluster, podKey }: { cluster: Cluster; podKey: string
   );
 }
 
-type Asked = "asking" | Explanation | Error;
+type Asked = "waiting" | "asking" | Explanation | Error;
 
 function isExplanation(asked: Asked): asked is Explanation {
-  return asked !== "asking" && !(asked instanceof Error);
+  return typeof asked === "object" && !(asked instanceof Error);
 }
 
-/** Asked again when the pod gets a node. */
+/** Asked when the pod has a node: the decision came before. */
 function useExplanation(key: string, node: string | null): Asked {
-  const [asked, set] = useState<Asked>("asking");
+  const [asked, set] = useState<Asked>("waiting");
   useEffect(() => {
+    if (node === null) return set("waiting");
     const abort = new AbortController();
     set("asking");
     explain(key, abort.signal).then(set, (error: unknown) => {
