@@ -19,10 +19,10 @@ import (
 
 const (
 	// What KWOK waits for before it removes a deleted pod (kwok/stages/pod-delete-drained.yaml).
-	drained     = "lab.surgekit.dev/drained"
-	lookAgain   = 50 * time.Millisecond
-	writeAgain  = time.Second
-	attemptsToo = 5
+	drained    = "lab.surgekit.dev/drained"
+	lookAgain  = 50 * time.Millisecond
+	writeAgain = time.Second
+	writes     = 5
 )
 
 // The pods that serve, by address.
@@ -74,7 +74,7 @@ func (p *pods) end(object *corev1.Pod, found *pod) {
 		p.remove(object)
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:"true"}}}`, object.UID, drained)
-	for range attemptsToo {
+	for range writes {
 		_, err := p.client.CoreV1().Pods(object.Namespace).Patch(
 			context.Background(), object.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 		if err == nil || object.DeletionGracePeriodSeconds == nil || *object.DeletionGracePeriodSeconds == 0 {
