@@ -30,9 +30,9 @@ def ui(
     from surgekit.process import logs
     from surgekit.process.settings import load
 
-    logs.configure()
     given = load(Settings, settings)
     view = open_view(given, lab, kubeconfig, context)
+    logs.configure()
     page = serve(view, given.bind, port)
     typer.echo(f"{page.url}  (Ctrl-C ends it)")
     try:
