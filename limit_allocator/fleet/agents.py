@@ -26,6 +26,8 @@ class Agent:
     foreign_writes: int = 0
     keys: Keys = field(default_factory=lambda: Keys({}))
     slot_of_id: dict[str, int] = field(default_factory=dict)  # containers of ours
+    # Pods' uids by key: containers that still have limits, of pods that no application has told it of.
+    unlisted: dict[int, str] = field(default_factory=dict)
     reserves: dict[str, int] = field(default_factory=dict)  # slots by application
     pods: dict[str, Pod] = field(default_factory=dict)  # that it is told, by uid
     # Pods whose application or mode changes: told again once their containers of before are gone.

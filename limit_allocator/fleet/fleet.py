@@ -56,7 +56,7 @@ class Fleet:
         self._sessions: dict[int, Agent] = {}
         self._last_session = 0
         self._pending: dict[int, list[Pending]] = defaultdict(list)  # by node
-        self._first_heard: list[str] = []  # nodes
+        self._counted_anew: list[str] = []  # nodes
         self._told_applications = False
 
     # What the cluster wants
@@ -226,7 +226,10 @@ class Fleet:
                 continue
             agent = self._agent(row.node)
             slots = self.roster.slots_of_pod(agent, uid)
-            tell(agent, uid, pod_of(uid, row, application), has_containers=bool(slots))
+            unlisted = uid in agent.unlisted.values()
+            if unlisted:
+                self.groups.hide(self.groups.of(application.name), agent.node, agent.index)
+            tell(agent, uid, pod_of(uid, row, application), has_containers=bool(slots) or unlisted)
             if pod := agent.pods.get(uid):
                 for slot in slots:
                     self.roster.set_ceilings(slot, pod)
@@ -238,7 +241,10 @@ class Fleet:
         roll_call = not agent.listed or report.found or len(tables.gone)
         keys: Keys | None = agent.keys
         if roll_call:
+            unlisted = agent.unlisted
             keys = self.roster.call(agent, report, tables, now_s)
+            if agent.unlisted != unlisted:
+                self._count_unlisted(agent)
         if keys is None:
             return False
         cpu, memory, *accounts = (
@@ -249,7 +255,7 @@ class Fleet:
         state, index = self.state, agent.index
         if not agent.heard:
             agent.heard = True
-            self._first_heard.append(agent.node)
+            self._counted_anew.append(agent.node)
         state.session[index] = -1 if agent.session is None else agent.session
         state.heard_at_s[index], state.room_bytes[index] = now_s, report.room_bytes
         agent.foreign_writes = report.foreign_writes
@@ -260,6 +266,16 @@ class Fleet:
             Pending(order, agent.start, report.at_us, cpu, memory, (accounts[CPU], accounts[MEMORY]))
         )
         return bool(len(memory.slots)) and bool(memory.values[1].any())
+
+    def _count_unlisted(self, agent: Agent) -> None:
+        """Containers of an application that is off have limits until their agent has heard of it."""
+        for name in self._unlisted_of(agent):
+            self.groups.hide(self.groups.of(name), agent.node, agent.index)
+        self._counted_anew.append(agent.node)
+
+    def _unlisted_of(self, agent: Agent) -> set[str]:
+        uids = set(agent.unlisted.values())
+        return {a.name for a in self.applications.values() if not uids.isdisjoint(a.pods)} if uids else set()
 
     def _with_reserves(self, agent: Agent, report: Report, accounts: Rows) -> Rows:
         """A reserve is an account of what was granted."""
@@ -284,9 +300,9 @@ class Fleet:
         for number in range(max((len(reports) for reports in pending.values()), default=0)):
             batch = [reports[number] for reports in pending.values() if len(reports) > number]
             take_over(batch, self.term, now_s, self.state)
-        for node in self._first_heard:  # only now its limits are counted one by one
-            self.groups.show(node)
-        self._first_heard = []
+        for node in self._counted_anew:  # only now its limits are counted one by one
+            self.groups.show(node, but=self._unlisted_of(self.agents[node]))
+        self._counted_anew = []
         self.state.slots.reuse()
         self._note_registrations(now_s)
 

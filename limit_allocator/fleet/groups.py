@@ -10,7 +10,7 @@ reads there which agents may hold limits that it has not heard of.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from limit_allocator.fleet.model import Application
@@ -68,10 +68,10 @@ class Groups:
         if node not in group.unknown:
             group.unknown[node] = self._state.add_unknown(group.index, index)
 
-    def show(self, node: str) -> None:
-        """What the node holds is known."""
+    def show(self, node: str, but: Collection[str] = ()) -> None:
+        """What the node holds is known, but of these applications."""
         for group in self.by_index:
-            slot = group.unknown.pop(node, None)
+            slot = None if group.name in but else group.unknown.pop(node, None)
             if slot is not None:
                 self._state.remove(slot)
 

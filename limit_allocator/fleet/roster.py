@@ -35,7 +35,8 @@ class Roster:
         check_roll(report, tables, known, gone, staying)
 
         slots = {key: slot for key, slot in known.items() if key not in gone}
-        joined = _joined(tables.cpu_accounts) & _joined(tables.memory_accounts)
+        unlisted = {} if listing else {key: uid for key, uid in agent.unlisted.items() if key not in gone}
+        limited = _joined(tables.cpu_accounts), _joined(tables.memory_accounts)
         for container_id in gone_ids:
             self._lose(agent, container_id)
         for found in report.found:
@@ -45,8 +46,10 @@ class Roster:
                 self._state.slots.key[slot] = found.key
                 self._state.slots.found_at_s[slot] = now_s
                 self._state.slots.registering[slot] = (
-                    found.key not in joined and not self._state.slots.shadow[slot]
+                    not all(found.key in of for of in limited) and not self._state.slots.shadow[slot]
                 )
+            elif any(found.key in of for of in limited):
+                unlisted[found.key] = found.pod_uid
         if listing:
             found_ids = {f.container_id for f in report.found}
             for container_id in agent.slot_of_id.keys() - found_ids:
@@ -54,8 +57,10 @@ class Roster:
             if agent.restarted:
                 for application in agent.reserves.keys() - {r.application for r in report.reserves}:
                     self._state.remove(agent.reserves.pop(application))
-        agent.keys, agent.listed, agent.restarted = Keys(slots), True, False
-        tell_changed(agent, {self.names[slot][0] for slot in agent.slot_of_id.values()})
+        agent.keys, agent.listed, agent.restarted, agent.unlisted = Keys(slots), True, False, unlisted
+        tell_changed(
+            agent, {self.names[slot][0] for slot in agent.slot_of_id.values()} | set(unlisted.values())
+        )
         return Keys(slots | dict.fromkeys(gone, -1)) if gone else agent.keys
 
     def lose_all(self, agent: Agent) -> None:
@@ -63,7 +68,7 @@ class Roster:
             self._lose(agent, container_id)
         for slot in agent.reserves.values():
             self._state.remove(slot)
-        agent.keys, agent.reserves = Keys({}), {}
+        agent.keys, agent.reserves, agent.unlisted = Keys({}), {}, {}
         tell_changed(agent, set())
 
     def slots_of_pod(self, agent: Agent, uid: str) -> list[int]:

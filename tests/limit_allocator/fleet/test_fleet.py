@@ -255,6 +255,29 @@ def test_a_new_start_finds_a_pod_again_that_changed_its_mode_meanwhile() -> None
     assert setting.container(1).quota_us is not None
 
 
+def test_what_an_agent_holds_of_an_application_that_is_off_counts_until_the_agent_has_heard_of_it() -> None:
+    setting = Setting()
+    setting.tick(5)
+    setting.change(nodes_with_limits=frozenset({"n0", "n1"}))
+    setting.begin(term=2)
+    setting.tick()
+    reports = [agent.report() for agent in setting.agents]
+    assert setting.agents[0].holds(SHOP)[0] > 0
+    setting.change(mode=Mode.OFF)
+    for session, report in zip(setting.sessions, reports, strict=True):
+        setting.fleet.report(session, report, setting.now_s)
+    on_their_way = setting.fleet.tick(setting.now_s)
+    assert setting.fleet.nodes_with_limits(SHOP) == {"n0", "n1"}
+    setting.change(mode=Mode.ENFORCE)
+    assert not any(orders.cpu or orders.memory for orders in setting.fleet.tick(setting.now_s).values())
+    for session, agent in zip(setting.sessions, setting.agents, strict=True):
+        agent.obey(on_their_way[session])
+    assert setting.agents[0].holds(SHOP) == (0, 0)
+    setting.tick(10)
+    assert setting.agents[0].holds(SHOP)[0] > 0
+    assert setting.view().unknown_nodes == ()
+
+
 def test_a_newer_stream_replaces_the_older() -> None:
     setting = Setting()
     setting.tick(5)
