@@ -46,7 +46,7 @@ class Plan:
     loads: Sequence[str] = LOADS
     applications: Sequence[str] = tuple(APPLICATIONS)
     arms: Sequence[str] = tuple(ARMS)
-    measured_s: float = 25.0
+    measured_s: float = 22.0
     warm_up_s: float = 6.0  # load runs, nothing is measured
     # Peaks are taken over windows of this length. Tools that people profile with average over seconds
     # (section VI-C), so a second is the paper's case.
