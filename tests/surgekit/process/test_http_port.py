@@ -98,10 +98,11 @@ def many(stack: ExitStack, count: int, connect: Callable[[int], socket.socket]) 
     return [stack.enter_context(connect(number)) for number in range(count)]
 
 
-def let_evicted_end(port: Port) -> None:
-    """Threads of evicted connections need the cpu to end; while too many have not, newcomers are refused."""
-    deadline_s = time.monotonic() + 60
-    while port.port.connections._ending:
+def let_evicted_end(port: Port, opened: int) -> None:
+    """Wait until all are accepted. Threads of evicted ones need the cpu to end; while too many have not,
+    newcomers are refused."""
+    deadline_s, connections = time.monotonic() + 60, port.port.connections
+    while connections._ending or len(connections) + connections.ended.total() < opened:
         assert time.monotonic() < deadline_s
         time.sleep(0.005)
 
@@ -129,7 +130,7 @@ def test_half_sent_requests_keep_nobody_out(serve: Any) -> None:
             return connection
 
         many(stack, 30, half_sent)
-        let_evicted_end(port)
+        let_evicted_end(port, 30)
         assert port.ask(ELSEWHERE)[0] == port.ask(HERE)[0] == 200
     assert port.port.connections.ended["evicted"] >= 30 - PATIENT.per_peer
 
@@ -138,7 +139,7 @@ def test_a_thousand_connections_of_one_peer_hold_its_share_only(serve: Any) -> N
     port = serve(PATIENT)
     with ExitStack() as stack:
         many(stack, 1000, lambda _: port.open())
-        let_evicted_end(port)
+        let_evicted_end(port, 1000)
         for _ in range(20):
             assert port.ask(ELSEWHERE)[0] == 200
         deadline_s = time.monotonic() + 60  # of those that asked from elsewhere, threads that have not ended
@@ -153,7 +154,7 @@ def test_half_sent_requests_of_many_peers_keep_nobody_out(serve: Any) -> None:
     with ExitStack() as stack:
         for connection in many(stack, 200, lambda number: port.open(f"127.0.1.{number + 1}")):
             connection.sendall(b"\x16" if port._tls else b"G")
-        let_evicted_end(port)
+        let_evicted_end(port, 200)
         for _ in range(20):
             assert port.ask(ELSEWHERE)[0] == 200
 
