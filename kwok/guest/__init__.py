@@ -6,8 +6,8 @@ it is ten or more times slower than the machine.
 
 from __future__ import annotations
 
-from kwok.guest.initramfs import installed
+from kwok.guest.initramfs import PACKAGES, installed
 from kwok.guest.machine import Ended, run
 from kwok.guest.requirements import why_no_guest
 
-__all__ = ["Ended", "installed", "run", "why_no_guest"]
+__all__ = ["PACKAGES", "Ended", "installed", "run", "why_no_guest"]

@@ -13,7 +13,9 @@ from pathlib import Path
 
 from kwok.errors import LabError
 
-__all__ = ["installed", "interpreter", "pack"]
+__all__ = ["PACKAGES", "installed", "interpreter", "pack"]
+
+PACKAGES = "/packages"
 
 # Parts of the standard library that are large and that nothing in a guest imports.
 _LEFT_OUT = {
@@ -43,19 +45,25 @@ def interpreter() -> dict[str, Path]:
 
 
 def installed(*names: str) -> dict[str, Path]:
-    """Packages of this environment, and what wheels put beside them, at the paths where they are."""
+    """Packages of this environment, and what wheels put beside them, in the guest's directory `PACKAGES`.
+
+    Not at their paths here: the environment may be below a directory that the guest mounts over, as /tmp.
+    """
     site = Path(sysconfig.get_path("purelib"))
     places = [place for name in names for place in (site / name, site / f"{name}.libs", site / f"{name}.py")]
-    files = {
-        str(path): path
+    found = [
+        path
         for place in places
         for path in ([place] if place.is_file() else place.rglob("*"))
-        if path.is_file() and not {"tests", "__pycache__"} & set(path.parts)
-    }
-    if missing := [name for name in names if not any(f"/{name}" in path for path in files)]:
+        if path.is_file() and not {"tests", "__pycache__"} & set(path.relative_to(site).parts)
+    ]
+    tops = {Path(path.relative_to(site).parts[0]).stem for path in found}
+    if missing := [name for name in names if name not in tops]:
         raise LabError(f"guest: {missing[0]} is not installed in {site}")
-    for binary in [path for path in files.values() if ".so" in path.suffixes]:
-        files |= {path: Path(path) for path in _shared_libraries(binary)}
+    files = {f"{PACKAGES}/{path.relative_to(site)}": path for path in found}
+    for binary in [path for path in found if ".so" in path.suffixes]:
+        libraries = [path for path in _shared_libraries(binary) if not path.startswith(f"{site}/")]
+        files |= {path: Path(path) for path in libraries}
     return files
 
 

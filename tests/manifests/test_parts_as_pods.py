@@ -26,7 +26,7 @@ from kwok.network import addresses
 from kwok.network_namespace import entering
 from kwok.pods import delete_pods, wait_for_account
 from kwok.scenario import Scenario
-from surgekit.kube.client import ApiError
+from surgekit.kube.client import ApiError, Kube
 from tests.commands import Commands
 from tests.manifests.installed_cluster import MANIFESTS, NAMESPACE, PLACEMENT, placed
 from tests.manifests.parts_as_pods import (
@@ -264,6 +264,8 @@ def test_the_adapter_answers_behind_the_aggregation_layer(
     assert said.returncode == 0, said.stderr
     service = "/apis/apiregistration.k8s.io/v1/apiservices/v1beta1.external.metrics.k8s.io"
     installed.wait_for(lambda: available(installed.kube.get(service)), "the API server reaches it")
+    # Its own proxy learns of that a moment later.
+    installed.wait_for(lambda: answered(installed.kube, METRICS), "the API server asks it")
     assert [metric["name"] for metric in installed.kube.get(METRICS)["resources"]] == ["knee-replicas"]
     path = f"{METRICS}/namespaces/{shop}/knee-replicas"
     with pytest.raises(ApiError, match=f"KneePolicy {shop}/checkout: it is applied through `scale`"):
@@ -336,6 +338,16 @@ def prometheus_service(lab: Lab) -> Iterator[None]:
     yield
     lab.kubectl("delete", "namespace", "monitoring", "--timeout=60s")
     lab.stop(prometheus.PROMETHEUS)
+
+
+def answered(kube: Kube, path: str) -> bool:
+    try:
+        kube.get(path)
+    except ApiError as error:
+        if error.code != 503:
+            raise
+        return False
+    return True
 
 
 def available(service: dict[str, Any]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from tests.limit_allocator.cgroups.node import MIB
 from tests.paths import ROOT
 
 pytestmark = [pytest.mark.lab, pytest.mark.real_node]  # alone: the guest is slow enough
-PACKAGES = ("numpy", "msgspec", "structlog", "typing_extensions")
+NEEDED = ("numpy", "msgspec", "structlog", "typing_extensions")
 
 
 def guest_files() -> dict[str, Path | bytes]:
@@ -29,9 +28,9 @@ def seen() -> Any:
     if reason := guest.why_no_guest():
         pytest.skip(f"no guest: {reason}")
     python = str(Path(sys.executable).resolve())
-    where = f"PYTHONPATH=/app:{sysconfig.get_path('purelib')}"
+    where = f"PYTHONPATH=/app:{guest.PACKAGES}"
     ended = guest.run(
-        guest_files() | guest.installed(*PACKAGES),
+        guest_files() | guest.installed(*NEEDED),
         ["env", where, "OPENBLAS_NUM_THREADS=1", python, "-m", "tests.limit_allocator.agent.guest_program"],
         cores=2,
         memory_mib=2048,
