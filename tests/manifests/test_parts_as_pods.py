@@ -212,7 +212,8 @@ def test_a_combofunc_gets_pods_and_requests_reach_them_through_haproxy(installed
     installed.wait_for(
         lambda: installed.kube.get(f"{path}/thumbnails")["status"]["readyConcurrency"] == 4, "its pods"
     )
-    assert request_through_haproxy(installed) == 200
+    # The balancer's watch may be a moment behind the one that the status comes from.
+    installed.wait_for(lambda: request_through_haproxy(installed) == 200, "HAProxy knows them")
 
 
 def request_through_haproxy(lab: Lab) -> int:
